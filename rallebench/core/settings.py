@@ -233,9 +233,19 @@ def declare_list(
     )
 
 
+def declare_group(shape: type[T]) -> T:
+    """A field of a dataclass that holds a declared dataclass, whose settings join the form at its place."""
+    group: T = field(default_factory=shape, metadata={"group": shape})
+    return group
+
+
 def dataclass_form(shape: type[DataClass]) -> dict[str, Setting]:
-    """Name → setting of a dataclass whose fields are declared by :func:`declare`."""
-    return {part.name: part.metadata["setting"] for part in fields(shape)}
+    """Name → setting of a dataclass whose fields are declared by :func:`declare`, those of its groups included."""
+    form: dict[str, Setting] = {}
+    for part in fields(shape):
+        group = part.metadata.get("group")
+        form |= dataclass_form(group) if group else {part.name: part.metadata["setting"]}
+    return form
 
 
 def fill(shape: type[T], values: Json) -> T:
@@ -245,7 +255,13 @@ def fill(shape: type[T], values: Json) -> T:
     >>> fill(Shape, {"k": 7, "articles": "news"}).k, fill(Shape, {}).k
     (7, 5)
     """
-    return shape(**{part.name: values[part.name] for part in fields(shape) if part.name in values})
+    parts: dict[str, Any] = {}
+    for part in fields(shape):
+        if group := part.metadata.get("group"):
+            parts[part.name] = fill(group, values)
+        elif part.name in values:
+            parts[part.name] = values[part.name]
+    return shape(**parts)
 
 
 def check_form(owner: str, form: Mapping[str, Setting]) -> None:

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import UsageError
-from rallebench.core.settings import Setting, check_values, dataclass_form, declare, fill
+from rallebench.core.settings import (
+    Setting,
+    check_values,
+    dataclass_form,
+    declare,
+    declare_group,
+    fill,
+)
 
 KNOWN = {
     "m": Setting(int, 32, 2, 512),
@@ -98,3 +105,18 @@ def test_checked_values_are_read_as_attributes_and_other_keys_are_left_to_others
     values = check_values("thing", dataclass_form(CurveSettings), {"data": "mine", "samples": "5"})
     assert fill(CurveSettings, {**values, "articles": "news"}) == CurveSettings("mine", 5, {})
     assert fill(CurveSettings, {}).extra is not CurveSettings().extra, "no shared default"
+
+
+@dataclass(frozen=True, slots=True)
+class StudySettings:
+    """A suite of its own that shares settings with others."""
+
+    first: int = declare(int, 1)
+    data: CurveSettings = declare_group(CurveSettings)
+    last: bool = declare(bool, False)
+
+
+def test_a_group_of_settings_stands_in_the_form_at_its_place() -> None:
+    assert list(dataclass_form(StudySettings)) == ["first", "data", "samples", "extra", "last"]
+    settings = fill(StudySettings, {"first": 2, "data": "mine", "last": True})
+    assert settings == StudySettings(2, CurveSettings("mine", 3, {}), True)

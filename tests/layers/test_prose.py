@@ -113,7 +113,7 @@ DONE = frozenset(
 )
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 82, "participle": 145, "name in _of": 136, "phrase": 118},
+    "rallebench": {"opening": 82, "participle": 145, "name in _of": 118, "phrase": 110},
     "programs": {"opening": 150, "participle": 182, "name in _of": 67, "phrase": 98},
     "documents": {"phrase": 13},
 }

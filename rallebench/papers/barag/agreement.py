@@ -1,4 +1,4 @@
-"""The agreement of a judge with given scores: BARAG's published answers, scored by GPT-4, or any run files.
+"""The agreement of a judge with given scores, of BARAG's published answers by GPT-4 or of any run files.
 
 Correlations, distance and bias have bootstrap intervals (SciPy's coefficients).
 """
@@ -17,20 +17,27 @@ from numpy.typing import NDArray
 
 from rallebench.core.errors import BackendError, Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.json_values import as_json
 from rallebench.core.prompts import find_wording
 from rallebench.core.report import Estimate
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, dataclass_form, declare_group, declare_text
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import digest
+from rallebench.core.types import Json, digest
 from rallebench.engine.statistics import means
-from rallebench.experiments.common import SCORES, scored_run, string, values_in
-from rallebench.papers.barag.articles import PREFIX, BaragArticle, by_title, example_of
+from rallebench.experiments.common import SCORES, scored_run, values_in
+from rallebench.papers.barag.articles import PREFIX, BaragArticle, article_example, by_title
 from rallebench.papers.barag.benchmark import BARAG
-from rallebench.papers.barag.judged import JUDGING, judge_of, notes_of, report_of
+from rallebench.papers.barag.judged import (
+    JudgementCounts,
+    JudgingSettings,
+    count_judgements,
+    judge_notes,
+    make_judge,
+)
 from rallebench.papers.barag.runs import AnswerRow, BaragRun, read_runs
 from rallebench.papers.barag.study import JUDGE_PROMPTS
-from rallebench.papers.common import compat, flow_of, own_prompts, replay
+from rallebench.papers.common import declare_compat, declare_prompts, flow_of, replay
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
 """The settings of the judge that the report lists."""
@@ -38,33 +45,34 @@ Pairs = list[tuple[float, "float | None", str]]
 """(given score, the judge's, the article's title) of each answer."""
 
 
-@BARAG.suite(
-    "barag-agreement",
-    named_by=("runs", "only"),
-    form={
-        "runs": string(
-            "folder of scored run files (JSON lines), or one of them", names="file folder"
-        ),
-        "articles": string(
-            f"folder of {PREFIX}*.jsonl, one file, or a dataset; default: beside the runs, or above them",
-            names="dataset file folder",
-        ),
-        "only": string("names of runs, as in A_d_20240123_100407,…; default: all", many=True),
-        "compat": compat("original: the judge's system prompt is not sent"),
-        "prompts": own_prompts("judges", "TKenneweg/RAG_Dataset_Gen"),
-        **JUDGING,
-    },
-)
+@dataclass(frozen=True, slots=True)
+class AgreementSettings:
+    """The settings of ``barag-agreement``."""
+
+    runs: str = declare_text(
+        "folder of scored run files (JSON lines), or one of them", names="file folder"
+    )
+    articles: str = declare_text(
+        f"folder of {PREFIX}*.jsonl, one file, or a dataset; default: beside the runs, or above them",
+        names="dataset file folder",
+    )
+    only: str = declare_text("names of runs, as in A_d_20240123_100407,…; default: all", many=True)
+    compat: str = declare_compat("original: the judge's system prompt is not sent")
+    prompts: str = declare_prompts("judges", "TKenneweg/RAG_Dataset_Gen")
+    judging: JudgingSettings = declare_group(JudgingSettings)
+
+
+@BARAG.suite("barag-agreement", named_by=("runs", "only"), form=dataclass_form(AgreementSettings))
 def agreement(request: ExperimentRequest) -> Experiment:
     """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
-    s = request.settings
-    known = {run.name: run for run in read_runs(s["runs"])}
-    names = values_in("only", s["only"], Setting(str, "", choices=tuple(known)))
+    settings = request.read(AgreementSettings)
+    known = {run.name: run for run in read_runs(settings.runs)}
+    names = values_in("only", settings.only, Setting(str, "", choices=tuple(known)))
     runs = [known[name] for name in names or known]
-    articles = by_title(_article_files(request))
-    find_wording(s["prompts"], JUDGE_PROMPTS)
+    articles = by_title(_article_files(request, settings))
+    find_wording(settings.prompts, JUDGE_PROMPTS)
     samples = [_sample(run, articles, request.limit) for run in runs]
-    requests = [_run(request, sample) for sample in samples if sample.answers]
+    requests = [_run(request, settings, sample) for sample in samples if sample.answers]
     if not requests:
         raise UsageError(
             "No scored answer of these runs has its article.", hint=Hint("set", "articles=PATH")
@@ -75,12 +83,8 @@ def agreement(request: ExperimentRequest) -> Experiment:
     judge = requests[0].judges[0]
     if not any(judge.name in result.judgements for result in results.values()):
         raise BackendError(next(iter(results.values())).warnings[-1])
-    report: dict[str, Any] = {
-        "judge": request.llm,
-        **{name: value for name, value in judge.settings.items() if name in REPORTED},
-        "runs": {},
-    }
     notes: list[str] = []
+    counts: dict[str, JudgementCounts | None] = {}
     pairs: dict[str, dict[str, Pairs]] = {}
     for sample in samples:
         name, lost = sample.run.name, sample.lost
@@ -90,31 +94,48 @@ def agreement(request: ExperimentRequest) -> Experiment:
             )
         if name in results:
             pairs[name] = {score: sample.pairs(results[name], score) for score in SCORES}
-            report["runs"][name] = report_of(results[name], judge)
-            notes += notes_of(name, report["runs"][name], judge)
+            counts[name] = count_judgements(results[name], judge)
+            if count := counts[name]:
+                notes += judge_notes(name, count, settings.judging)
     together = {
-        name: [pair for of_run in pairs.values() for pair in of_run[name]] for name in SCORES
+        name: [pair for run_pairs in pairs.values() for pair in run_pairs[name]] for name in SCORES
     }
     if len(pairs) > 1:
         pairs["all"] = together
-    tables, figures = [], []
-    for name in SCORES:
-        agreements = {run: agreement_of(*_sides(of_run[name])) for run, of_run in pairs.items()}
-        report[name] = {run: value.to_json() for run, value in agreements.items()}
-        rows = tuple((run, *value.cells) for run, value in agreements.items())
-        title = f"{name.capitalize()}: {request.llm} against the given scores"
-        tables.append(Table(title, ("Run", *COLUMNS), rows))
-        figures.append(_figure(name, together[name]))
-        if not figures[-1].series["judge"]:
-            notes.append(
-                f"No judgement of {name} could be read, so there is no agreement to report."
-            )
-    return Report(report, tuple(notes), tables=tuple(tables), figures=tuple(figures))
+    agreements = {
+        score: {run: measure_agreement(*_sides(by_score[score])) for run, by_score in pairs.items()}
+        for score in SCORES
+    }
+    figures = [_figure(score, together[score]) for score in SCORES]
+    notes += [
+        f"No judgement of {score} could be read, so there is no agreement to report."
+        for score, figure in zip(SCORES, figures)
+        if not figure.series["judge"]
+    ]
+    return Report(
+        {
+            "judge": request.llm,
+            **{name: value for name, value in judge.settings.items() if name in REPORTED},
+            "runs": {run: as_json(count) if count else {} for run, count in counts.items()},
+            **{score: as_json(values) for score, values in agreements.items()},
+        },
+        tuple(notes),
+        tables=tuple(
+            _table(f"{score.capitalize()}: {request.llm} against the given scores", values)
+            for score, values in agreements.items()
+        ),
+        figures=tuple(figures),
+    )
+
+
+def _table(title: str, agreements: Mapping[str, Agreement]) -> Table:
+    rows = tuple((run, *agreement.cells) for run, agreement in agreements.items())
+    return Table(title, ("Run", *COLUMNS), rows)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswers:
-    """The answers of a run file that have scores and an article, by question id; ``lost``: how many have not."""
+    """The answers of a run file that have scores and an article, by question id. ``lost``: number of the others."""
 
     run: BaragRun
     answers: Mapping[str, tuple[AnswerRow, BaragArticle]]
@@ -143,22 +164,35 @@ def _sample(
     return ScoredAnswers(run, answers, len(rows) - len(answers))
 
 
-def _run(request: ExperimentRequest, sample: ScoredAnswers) -> RunRequest:
+def _run(
+    request: ExperimentRequest, settings: AgreementSettings, sample: ScoredAnswers
+) -> RunRequest:
     """The answers of a run file as a run, which asks nothing but the judge."""
     run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
     examples = tuple(
-        example_of(replace(article, id=qid, question=row.question))
+        article_example(replace(article, id=qid, question=row.question))
         for qid, (row, article) in sample.answers.items()
     )
-    settings = {"answers": digest(answers)}
+    judge = make_judge(
+        request,
+        request.llm,
+        settings.judging,
+        examples,
+        prompts=settings.prompts,
+        compat=settings.compat,
+    )
     return scored_run(
         run.name,
-        flow_of("barag-answers", lambda question: replay(answers[question.qid]), settings),
+        flow_of(
+            "barag-answers",
+            lambda question: replay(answers[question.qid]),
+            {"answers": digest(answers)},
+        ),
         DatasetRef(run.dataset or run.name),
         examples,
         lambda example, episode: {},
         {},
-        judges=(judge_of(request, request.llm, examples),),
+        judges=(judge,),
     )
 
 
@@ -177,9 +211,9 @@ def _figure(name: str, pairs: Pairs) -> Figure:
     return Figure(title, "given", "judge", series)
 
 
-def _article_files(request: ExperimentRequest) -> list[Path]:
+def _article_files(request: ExperimentRequest, settings: AgreementSettings) -> list[Path]:
     """The files of articles: those that are named, or those beside the runs or above them. Raises UsageError."""
-    name, runs = request.settings["articles"], Path(request.settings["runs"]).expanduser()
+    name, runs = settings.articles, Path(settings.runs).expanduser()
     folder = runs if runs.is_dir() else runs.parent
     folders = [folder, folder.parent]
     if name:
@@ -239,23 +273,23 @@ class Agreement:
             *(mean if mean.value is not None else None for mean in means),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {name.removeprefix("mean_"): value for name, value in asdict(self).items()}
 
 
 COLUMNS = ("Pairs", "Unparsed", "Given", "Judged", *NAMES.values())
 
 
-def agreement_of(
+def measure_agreement(
     scores: Sequence[float],
     judged: Sequence[float | None],
     articles: Sequence[str] | None = None,
     *,
     seed: int = 0,
 ) -> Agreement:
-    """Of scores in the same order; None is a judgement that could not be read, which is counted and left out.
+    """Return the agreement of scores in the same order. A judgement that could not be read is None; it is counted and left out.
 
-    ``articles``: the article of each answer; the intervals resample whole articles, without it answers.
+    ``articles``: the article of each answer; the intervals resample whole articles, or answers without it.
 
     >>> agreement = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
     >>> agreement.n, agreement.unparsed, *(round(getattr(agreement, name).value, 4) for name in ("mae", "exact", "spearman"))

@@ -90,12 +90,12 @@ def read_set(path: Path, limit: int | None = None) -> ArticleSet:
         raise UsageError(
             f"No row of {path} has both a question and an article; 'title', 'content' and 'question' are needed."
         )
-    examples = tuple(map(example_of, complete[:limit]))
+    examples = tuple(map(article_example, complete[:limit]))
     left_out = {part: n for part, n in without.items() if n}
     return ArticleSet(name, path, examples, articles=True, without=left_out)
 
 
-def example_of(article: BaragArticle) -> Example:
+def article_example(article: BaragArticle) -> Example:
     """The question of an article; its content is the reference, so that a judge sees it and no model does."""
     record = {
         "id": article.id,

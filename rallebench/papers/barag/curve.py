@@ -8,43 +8,57 @@ retrieval's score.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.json_values import as_json
 from rallebench.core.runs import RunRequest
 from rallebench.core.scoring import Scorer, Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import (
+    Setting,
+    dataclass_form,
+    declare,
+    declare_group,
+    declare_text,
+)
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Episode, Example, Step
+from rallebench.core.types import Episode, Example, Json
 from rallebench.engine.clusters import find_clusters
-from rallebench.experiments.common import failed_note, sentences, string, values_in
+from rallebench.experiments.common import failed_note, sentences, values_in
 from rallebench.experiments.significance import tests_of
 from rallebench.papers.barag import points
 from rallebench.papers.barag.articles import sets_in
 from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.decisions import read_boolean
-from rallebench.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
+from rallebench.papers.barag.judged import (
+    JudgementCounts,
+    JudgeSettings,
+    count_judgements,
+    judge_notes,
+    judge_study,
+)
 from rallebench.papers.barag.points import BranchedCase, CurvePoint
-from rallebench.papers.barag.runs import total_of
+from rallebench.papers.barag.runs import sum_counts
 from rallebench.papers.barag.study import (
-    ASKING,
-    DATA,
+    AskingSettings,
+    DataSettings,
     Study,
-    study_of,
-    tokens_of,
-    worth_of,
+    answer_worth,
+    read_study,
+    sum_tokens,
 )
 from rallebench.papers.barag.workflow_uncertain import (
-    RULE_SETTINGS,
     SIGNALS,
     Branches,
     Rule,
     best_score,
     both,
-    branches_of,
     certainty,
+    declare_draft_passages,
+    find_branches,
 )
 
 BRANCHES = {"draft": "draft", "read": "answer with passages"}
@@ -67,54 +81,59 @@ READ_ALL = "Read all passages"
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
+@dataclass(frozen=True, slots=True)
+class CurveSettings:
+    """The settings of ``barag-curve``."""
+
+    data: DataSettings = declare_group(DataSettings)
+    asking: AskingSettings = declare_group(AskingSettings)
+    draft_passages: int = declare_draft_passages()
+    samples: int = declare(
+        int,
+        0,
+        0,
+        100,
+        about="further drafts; their agreement with the draft is then a signal, too",
+    )
+    logprobs: bool = declare(
+        bool, False, about="ask the model for its tokens' probabilities, a signal, too"
+    )
+    ask: bool = declare(
+        bool, False, about="ask the model as barag-advanced does: a point beside the curve"
+    )
+    thresholds: str = declare_text(
+        "as in 0.2,0.5; default: where every tenth of the questions begins to read", many=True
+    )
+    quality: str = declare_text(
+        "auto: both with a judge, else f1, else grounded", "auto", *MEASURES
+    )
+    judge: JudgeSettings = declare_group(JudgeSettings)
+
+
 @BARAG.suite(
     "barag-curve",
     ready="Without a download: BM25, MiniLM and the embedded reader in English; in Chinese BM25, with a model that you choose.",
     sets=sets_in,
-    form={
-        **DATA,
-        **ASKING,
-        "draft_passages": RULE_SETTINGS["draft_passages"],
-        "samples": Setting(
-            int,
-            0,
-            0,
-            100,
-            about="further drafts; their agreement with the draft is then a signal, too",
-        ),
-        "logprobs": Setting(
-            bool, False, about="ask the model for its tokens' probabilities, a signal, too"
-        ),
-        "ask": Setting(
-            bool, False, about="ask the model as barag-advanced does: a point beside the curve"
-        ),
-        "thresholds": string(
-            "as in 0.2,0.5; default: where every tenth of the questions begins to read", many=True
-        ),
-        "quality": string("auto: both with a judge, else f1, else grounded", "auto", *MEASURES),
-        **JUDGE,
-        **JUDGING,
-    },
+    form=dataclass_form(CurveSettings),
 )
 def boolean_curve(request: ExperimentRequest) -> Experiment:
     """BARAG done better: reading by a draft's uncertainty or the retrieval's score, quality against tokens over all thresholds."""
-    s = request.settings
-    thresholds = values_in("thresholds", s["thresholds"], Setting(float, 0))
-    study = study_of(request, logprobs=s["logprobs"])
-    quality = _quality(s["quality"], study, bool(s["judge"]))
-    rule = Rule(samples=s["samples"], draft_passages=s["draft_passages"])
-    judges = _judges(study, rule)
-    result = yield _run(study, rule, quality, judges if quality in JUDGED else ())
+    settings = request.read(CurveSettings)
+    thresholds = values_in("thresholds", settings.thresholds, Setting(float, 0))
+    study = read_study(
+        request,
+        settings.data,
+        settings.asking,
+        judged=bool(settings.judge.judge),
+        logprobs=settings.logprobs,
+    )
+    quality = _quality(settings.quality, study, bool(settings.judge.judge))
+    judges = _judges(study, settings)
+    result = yield _run(study, settings, quality, judges if quality in JUDGED else ())
     branches = {
-        qid: of_question
+        qid: pair
         for qid, episode in result.episodes.items()
-        if (of_question := branches_of(episode, rule.samples, s["ask"]))
-    }
-    report: dict[str, Any] = {
-        "dataset": study.name,
-        "llm": request.llm,
-        "quality": quality,
-        "measure": MEASURES[quality],
+        if (pair := find_branches(episode, settings.samples, settings.ask))
     }
     refused = len(result.episodes) - len(branches)
     notes = [
@@ -122,13 +141,12 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
         *failed_note("", result, "in no point"),
         *sentences((refused, f"{refused} questions are blank or too long and were not asked.")),
     ]
+    counts: dict[str, JudgementCounts] = {}
     for branch, judge in zip(BRANCHES, result.request.judges):
-        if judged := report_of(result, judge):
-            report[f"judge of {branch}"] = judged
-            notes += notes_of(branch, judged, judge)
-    every = [
-        _case(qid, of_question, result.values, quality) for qid, of_question in branches.items()
-    ]
+        if count := count_judgements(result, judge):
+            counts[f"judge of {branch}"] = count
+            notes += judge_notes(branch, count, settings.judge.judging)
+    every = [_case(qid, pair, result.values, quality) for qid, pair in branches.items()]
     cases = [case for case in every if case]
     lacking = len(every) - len(cases)
     notes += sentences(
@@ -141,23 +159,35 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
             "No question has both branches with scores and counted tokens, so there is no curve.",
         ),
     )
+    report = {
+        "dataset": study.name,
+        "llm": request.llm,
+        "quality": quality,
+        "measure": MEASURES[quality],
+        **as_json(counts),
+    }
     if not cases:
         return Report(report, tuple(notes))
-    return _report(study, report, notes, cases, thresholds)
+    return _report(study, settings, quality, cases, thresholds, report, notes)
 
 
-def _run(study: Study, rule: Rule, quality: str, judges: tuple[Scorer, ...]) -> RunRequest:
+def _run(
+    study: Study, settings: CurveSettings, quality: str, judges: tuple[Scorer, ...]
+) -> RunRequest:
     """Both branches of every question, with their tokens and their worth."""
-    ask, has_worth = study.request.settings["ask"], quality not in JUDGED
+    ask, has_worth = settings.ask, quality not in JUDGED
+    rule = Rule(samples=settings.samples, draft_passages=settings.draft_passages)
 
     def score(example: Example, episode: Episode) -> Values:
-        branches = branches_of(episode, rule.samples, ask)
+        branches = find_branches(episode, rule.samples, ask)
+        if branches is None:
+            return {}
         values: dict[str, float | None] = {}
-        for name in BRANCHES if branches else ():
-            step: Step = getattr(branches, name)
-            values[f"{name}_tokens"] = total_of(tokens_of([step]))
+        for name in BRANCHES:
+            step = branches.step(name)
+            values[f"{name}_tokens"] = sum_counts(sum_tokens([step]))
             if has_worth:
-                values[f"{name}_worth"] = worth_of(study, example, step.reply.text).get(quality)
+                values[f"{name}_worth"] = answer_worth(study, example, step.reply.text).get(quality)
         return values
 
     worth = {
@@ -177,19 +207,16 @@ def _run(study: Study, rule: Rule, quality: str, judges: tuple[Scorer, ...]) -> 
     )
 
 
-def _judges(study: Study, rule: Rule) -> tuple[Scorer, ...]:
-    """The judge of the drafts and that of the answers with passages; () without a judge. Raises UsageError."""
-    s = study.request.settings
+def _judges(study: Study, settings: CurveSettings) -> tuple[Scorer, ...]:
+    """The judges of the drafts and of the answers with passages; () without a judge. Raises UsageError."""
 
     def text(episode: Episode, branch: str) -> str | None:
-        branches = branches_of(episode, rule.samples, s["ask"])
-        return getattr(branches, branch).reply.text if branches else None
+        branches = find_branches(episode, settings.samples, settings.ask)
+        return branches.step(branch).reply.text if branches else None
 
     return tuple(
-        judge_of(
-            study.request, s["judge"], study.set.examples, branch, partial(text, branch=branch)
-        )
-        for branch in (BRANCHES if s["judge"] else ())
+        judge_study(study, settings.judge, branch, partial(text, branch=branch))
+        for branch in (BRANCHES if settings.judge.judge else ())
     )
 
 
@@ -220,7 +247,7 @@ def _case(
     steps = ((branches.draft,), (branches.read,), branches.samples, decision)
     counts = [
         (sent, written)
-        for sent, written in map(tokens_of, steps)
+        for sent, written in map(sum_tokens, steps)
         if sent is not None and written is not None
     ]
     known = [score for score in scores if score is not None]
@@ -240,14 +267,16 @@ def _case(
 
 def _report(
     study: Study,
-    report: dict[str, Any],
-    notes: list[str],
+    settings: CurveSettings,
+    quality: str,
     cases: list[BranchedCase],
     thresholds: Sequence[float],
+    head: Json,
+    notes: list[str],
 ) -> Report:
-    s = study.request.settings
-    seen, about = s["draft_passages"], f"{study.name}, {study.request.llm}"
-    ends = [points.never(cases, seen), points.always(cases)]
+    """The report. ``head``: its first keys; ``notes``: those on the questions."""
+    seen, about = settings.draft_passages, f"{study.name}, {study.request.llm}"
+    draft, full = points.never(cases, seen), points.always(cases)
     if seen:
         notes.append(
             f"Every draft has read {seen} passage{'s' * (seen != 1)}, so no point is without retrieval; {READ_ALL} counts the second answers."
@@ -257,62 +286,74 @@ def _report(
         for signal in SIGNALS
         if any(case.value(signal) not in (None, 0.0) for case in cases)
     }
-    by_model = [points.model_asked(cases)] if s["ask"] else []
-    single = [*ends, points.oracle(cases), *by_model]
-    tested = {
-        f"{point.name} less {ends[1].name}": (ends[1], point) for point in (ends[0], *by_model)
-    }
+    by_model = [points.model_asked(cases)] if settings.ask else []
+    single = [draft, full, points.oracle(cases), *by_model]
     if "confidence" not in curves:
         notes.append(
             "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."
         )
+    trials = {
+        signal: trial for signal in curves if (trial := points.held_out(cases, signal)) is not None
+    }
     for signal, curve in curves.items():
-        report[f"{signal}_auroc"] = points.helps(cases, signal)
-        notes.append(_savings(signal, points.as_good(curve, ends[1]), ends[1]))
-        if (trial := points.held_out(cases, signal)) is not None:
-            point, full = trial
-            report[f"{signal}_held_out"] = {**point.to_json(), "always": full.to_json()}
-            tested[f"{signal}, held out, less {full.name}"] = full, point
-            notes.append(
-                f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
-                f"against {full.quality.value:.4f} at {point.tokens / full.tokens - 1:+.1%} tokens."
-            )
+        notes.append(_savings(signal, points.as_good(curve, full), full))
+        if signal in trials:
+            notes.append(_trial_note(signal, *trials[signal]))
     notes.append(
         "The points of a curve are thresholds looked at on the questions that they would be chosen on."
     )
-    n, measure = len(cases), report["measure"]
-    report |= {
-        "questions": n,
-        "points": {point.name: point.to_json() for point in single},
-        "curves": {
-            signal: [point.to_json() for point in curve] for signal, curve in curves.items()
-        },
+    tested = {f"{point.name} less {full.name}": (full, point) for point in (draft, *by_model)}
+    tested |= {
+        f"{signal}, held out, less {always.name}": (always, point)
+        for signal, (point, always) in trials.items()
     }
+    n, measure = len(cases), MEASURES[quality]
     columns = ("Agent", "Threshold", READ_ALL if seen else "Retrieved", *COLUMNS)
     note = f"Quality: {measure}. Coin: reading as many questions, chosen at random."
     tables = tuple(
-        Table(f"{title}: {about}", columns, tuple(_row(point, n) for point in of_table), note=note)
-        for title, of_table in {"Without a threshold": single, **curves}.items()
+        Table(f"{title}: {about}", columns, tuple(_row(point, n) for point in lines), note=note)
+        for title, lines in {"Without a threshold": single, **curves}.items()
     )
     series = {
-        f"coin ({ends[0].name} … always)": _line(ends, n),
+        f"coin ({draft.name} … always)": _line([draft, full], n),
         **{
             signal: _line(sorted(curve, key=lambda point: point.tokens), n)
             for signal, curve in curves.items()
         },
         **{point.name: _line([point], n) for point in single[2:]},
     }
-    figure = Figure(f"Quality against tokens: {about}", "tokens a question", measure, series)
+    signals: dict[str, object] = {}
+    for signal in curves:
+        signals[f"{signal}_auroc"] = points.helps(cases, signal)
+        if signal in trials:
+            point, always = trials[signal]
+            signals[f"{signal}_held_out"] = {**point.to_json(), "always": always.to_json()}
     return Report(
-        report, tuple(notes), tables=(*tables, *_tests(study, report, tested)), figures=(figure,)
+        {
+            **head,
+            **signals,
+            "questions": n,
+            "points": {point.name: point.to_json() for point in single},
+            "curves": as_json(curves),
+        },
+        tuple(notes),
+        tables=(*tables, *_tests(study, quality, tested)),
+        figures=(Figure(f"Quality against tokens: {about}", "tokens a question", measure, series),),
+    )
+
+
+def _trial_note(signal: str, point: CurvePoint, full: CurvePoint) -> str:
+    return (
+        f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
+        f"against {full.quality.value:.4f} at {point.tokens / full.tokens - 1:+.1%} tokens."
     )
 
 
 def _tests(
-    study: Study, report: Mapping[str, Any], tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
+    study: Study, quality: str, tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
 ) -> tuple[Table, ...]:
     """The ends, the model asked, and each threshold on the questions that it was not chosen on, against reading always."""
-    quality, clusters = report["quality"], find_clusters(study.set.examples).of
+    clusters = find_clusters(study.set.examples).of
     bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
     return tests_of(
         {

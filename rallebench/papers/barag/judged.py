@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.core.scoring import ScoreColumn, Scorer, Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import declare, declare_group, declare_text
 from rallebench.core.types import Episode, Example, digest
-from rallebench.experiments.common import SCORES, sentences, string
+from rallebench.experiments.common import SCORES, sentences
 from rallebench.metrics.judges import JudgeScorer, judge_named, judgement_of
 from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
-from rallebench.papers.barag.study import tokens_of
-from rallebench.papers.common import behind_api, is_original
+from rallebench.papers.barag.runs import sum_counts
+from rallebench.papers.barag.study import Study, sum_tokens
+from rallebench.papers.common import behind_api
 
 FORMS = ("schema", "tool", "text")
-JUDGE = {"judge": string("a language model that judges truthfulness and relevance", names="llm")}
-JUDGING = {
-    "judge_form": string(
+
+
+@dataclass(frozen=True, slots=True)
+class JudgingSettings:
+    """The settings of the judge."""
+
+    judge_form: str = declare_text(
         "how scores are asked for; auto: schema, with compat=original behind an API tool",
         "auto",
         *FORMS,
         advanced=True,
-    ),
-    "judge_repeats": Setting(
+    )
+    judge_repeats: int = declare(
         int,
         1,
         1,
         50,
         about="times that every answer is judged, with seeds of their own",
         advanced=True,
-    ),
-    "judge_swap": Setting(
+    )
+    judge_swap: bool = declare(
         bool,
         False,
         about="every second time with the scores and blocks in the other order",
         advanced=True,
-    ),
-    "judge_temperature": Setting(float, 0.0, 0, 2, advanced=True),
-}
+    )
+    judge_temperature: float = declare(float, 0.0, 0, 2, advanced=True)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeSettings:
+    """A judge, '' for none, and its settings."""
+
+    judge: str = declare_text(
+        "a language model that judges truthfulness and relevance", names="llm"
+    )
+    judging: JudgingSettings = declare_group(JudgingSettings)
+
+
 SPREADS = tuple(
     ScoreColumn(
         f"{name}_spread",
@@ -52,40 +67,43 @@ SPREADS = tuple(
 )
 
 
-def judge_of(
+def make_judge(
     request: ExperimentRequest,
     llm: str,
+    settings: JudgingSettings,
     examples: Sequence[Example],
+    *,
+    prompts: str,
+    compat: str,
     branch: str = "",
     text: Callable[[Episode], str | None] = lambda episode: episode.answer,
 ) -> JudgeScorer:
     """The judge that the settings name. Raises UsageError, BadFileError for its prompts.
 
-    ``examples``: each with its article, as ``articles.example_of`` makes them. ``branch``: the name of the ``text`` of an episode
-    that is judged, where that is not its answer; it stands before the columns.
+    ``examples``: each with its article, as ``articles.article_example`` makes them. ``branch``: the name of the ``text`` of an
+    episode that is judged instead of its answer; it stands before the columns.
     """
-    s = request.settings
-    form = s["judge_form"]
+    form = settings.judge_form
     if form == "auto":
-        original = is_original(request) and behind_api(request, llm)
+        original = compat == "original" and behind_api(request, llm)
         form = "tool" if original else "schema"
     judge = judge_named(
         f"truthfulness:{llm}",
         request.workspace.llm_mark,
-        s["prompts"],
+        prompts,
         form=form,
-        compat=s["compat"],
-        temperature=s["judge_temperature"],
+        compat=compat,
+        temperature=settings.judge_temperature,
         seed=request.seed,
-        repeats=s["judge_repeats"],
-        swap=s["judge_swap"],
+        repeats=settings.judge_repeats,
+        swap=settings.judge_swap,
     )
-    several = s["judge_repeats"] > 1 or s["judge_swap"]
+    several = settings.judge_repeats > 1 or settings.judge_swap
     columns = (*COLUMNS, *(SPREADS if several else ()))
     before = f"{branch}_" if branch else ""
 
     def read(example: Example, answer: str, judgement: Episode) -> Values:
-        return {f"{before}{name}": value for name, value in values_of(judgement).items()}
+        return {f"{before}{name}": value for name, value in judged_values(judgement).items()}
 
     return replace(
         judge,
@@ -100,7 +118,26 @@ def judge_of(
     )
 
 
-def values_of(judgement: Episode) -> Values:
+def judge_study(
+    study: Study,
+    settings: JudgeSettings,
+    branch: str = "",
+    text: Callable[[Episode], str | None] = lambda episode: episode.answer,
+) -> JudgeScorer:
+    """The judge of a study's answers; see ``make_judge``."""
+    return make_judge(
+        study.request,
+        settings.judge,
+        settings.judging,
+        study.set.examples,
+        prompts=study.asking.prompts,
+        compat=study.asking.mode.compat,
+        branch=branch,
+        text=text,
+    )
+
+
+def judged_values(judgement: Episode) -> Values:
     """The scores of one judgement, with their spread where an answer was judged more than once."""
     values: dict[str, float | None] = dict(scores_of(judgement))
     parsed = judgement_of(judgement)
@@ -111,41 +148,68 @@ def values_of(judgement: Episode) -> Values:
     return values
 
 
-def report_of(answered: RunResult, judge: Scorer) -> dict[str, Any]:
-    """The number of answers that were judged, of judgements and single replies that say nothing, and the judge's tokens; {}
-    where the judge failed as a whole."""
+@dataclass(frozen=True, slots=True)
+class JudgementCounts:
+    """The counts of a judge's work on a run.
+
+    ``judged``: answers; ``replies``: single replies, of which ``unparsed_replies`` could not be read; ``unparsed``, ``failed``:
+    judgements without a score. The tokens are None where a backend counted none.
+    """
+
+    judged: int
+    replies: int
+    unparsed_replies: int
+    unparsed: int
+    failed: int
+    judge_input_tokens: int | None
+    judge_output_tokens: int | None
+
+    @property
+    def tokens(self) -> int | None:
+        """The judge's tokens, sent and written."""
+        return sum_counts((self.judge_input_tokens, self.judge_output_tokens))
+
+
+def count_judgements(answered: RunResult, judge: Scorer) -> JudgementCounts | None:
+    """The counts of a judge's work; None if the judge failed as a whole."""
     if judge.name not in answered.judgements:
-        return {}
+        return None
     episodes = answered.judgements[judge.name]
-    sent, written = tokens_of(step for episode in episodes.values() for step in episode.steps)
+    sent, written = sum_tokens(step for episode in episodes.values() for step in episode.steps)
     judgements = [judgement_of(episode) for episode in episodes.values()]
     each = [single for judgement in judgements for single in (judgement.each or (judgement,))]
     judged = sum(judge.text(episode) is not None for episode in answered.episodes.values())
-    return {
-        "judged": judged,
-        "replies": len(each),
-        "unparsed_replies": sum(bool(single.failure) for single in each),
-        "unparsed": sum(bool(judgement.failure) for judgement in judgements),
-        "failed": judged - len(episodes),
-        "judge_input_tokens": sent,
-        "judge_output_tokens": written,
-    }
+    return JudgementCounts(
+        judged,
+        len(each),
+        sum(bool(single.failure) for single in each),
+        sum(bool(judgement.failure) for judgement in judgements),
+        judged - len(episodes),
+        sent,
+        written,
+    )
 
 
-def notes_of(label: str, report: Mapping[str, Any], judge: Scorer) -> tuple[str, ...]:
-    """Notes for a reader of the scores. ``report``: see ``report_of``."""
-    keys = ("judged", "replies", "unparsed_replies", "unparsed", "failed")
-    judged, replies, bad_replies, bad, failed = (report.get(key, 0) for key in keys)
-    s = judge.settings
+def judge_notes(label: str, counts: JudgementCounts, settings: JudgingSettings) -> tuple[str, ...]:
+    """Notes for a reader of the scores."""
+    judged, replies, unread = counts.judged, counts.replies, counts.unparsed_replies
     return sentences(
-        (bad, f"{label}: {bad} of {judged} judgements could not be read and are not scored."),
         (
-            bad_replies > bad,
-            f"{label}: {bad_replies} of {replies} single replies of the judge could not be read.",
+            counts.unparsed,
+            f"{label}: {counts.unparsed} of {judged} judgements could not be read and are not scored.",
         ),
-        (failed, f"{label}: {failed} of {judged} judgements failed; they are in no mean."),
         (
-            s["repeats"] > 1 and not s["temperature"] and not s["swap"],
+            unread > counts.unparsed,
+            f"{label}: {unread} of {replies} single replies of the judge could not be read.",
+        ),
+        (
+            counts.failed,
+            f"{label}: {counts.failed} of {judged} judgements failed; they are in no mean.",
+        ),
+        (
+            settings.judge_repeats > 1
+            and not settings.judge_temperature
+            and not settings.judge_swap,
             "At judge_temperature 0 most models repeat themselves, so the spread says little; raise it, or set judge_swap=true.",
         ),
     )

@@ -3,47 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.json_values import as_json
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.scoring import Scorer
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, dataclass_form, declare_group, declare_list
 from rallebench.core.tables import Table
+from rallebench.core.types import Json
 from rallebench.experiments.benchmarks import published_table
-from rallebench.experiments.common import SCORES, failed_note, several, values_in
+from rallebench.experiments.common import SCORES, failed_note, values_in
 from rallebench.experiments.published.official import unverified
 from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.papers.barag.articles import sets_in
 from rallebench.papers.barag.benchmark import BARAG
-from rallebench.papers.barag.judged import JUDGE, JUDGING, judge_of, notes_of, report_of
+from rallebench.papers.barag.judged import (
+    JudgementCounts,
+    JudgeSettings,
+    count_judgements,
+    judge_notes,
+    judge_study,
+)
 from rallebench.papers.barag.runs import (
     Summary,
     histogram_plot,
     lines,
     runs_table,
-    summary_of,
-    total_of,
+    sum_counts,
+    summarize,
 )
 from rallebench.papers.barag.study import (
-    ASKING,
     COSTS,
-    DATA,
     DEFINITIONS,
+    AskingSettings,
+    DataSettings,
     Study,
-    costs_of,
-    rows_of,
-    study_of,
+    answer_costs,
+    answer_rows,
+    answer_worth,
+    read_study,
     with_articles,
-    worth_of,
 )
 from rallebench.papers.barag.workflow import MODES
-from rallebench.papers.barag.workflow_uncertain import RULE_SETTINGS, Rule, uncertain
+from rallebench.papers.barag.workflow_uncertain import Rule, uncertain
 from rallebench.papers.common import differs_by
 
 ALL = (*MODES, "uncertain")
@@ -64,71 +71,76 @@ DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModesSettings:
+    """The settings of ``barag-modes``."""
+
+    data: DataSettings = declare_group(DataSettings)
+    modes: str = declare_list(f"of {', '.join(ALL)}", *ALL, default="baseline,naive,basic,advanced")
+    asking: AskingSettings = declare_group(AskingSettings)
+    rule: Rule = declare_group(Rule)
+    judge: JudgeSettings = declare_group(JudgeSettings)
+
+
 @BARAG.suite(
     "barag-modes",
     competes=True,
     named_by=("modes",),
     sets=sets_in,
-    form={
-        **DATA,
-        "modes": several(f"of {', '.join(ALL)}", *ALL, default="baseline,naive,basic,advanced"),
-        **ASKING,
-        **RULE_SETTINGS,
-        **JUDGE,
-        **JUDGING,
-    },
+    form=dataclass_form(ModesSettings),
 )
 def modes(request: ExperimentRequest) -> Experiment:
     """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
-    s = request.settings
-    chosen = values_in("modes", s["modes"], Setting(str, "", choices=ALL, required=True))
-    study = study_of(
+    settings = request.read(ModesSettings)
+    llm = settings.judge.judge
+    names = values_in("modes", settings.modes, Setting(str, "", choices=ALL, required=True))
+    study = read_study(
         request,
-        retrieves=not ALONE.issuperset(chosen),
-        logprobs="uncertain" in chosen and s["signal"] == "logprob",
+        settings.data,
+        settings.asking,
+        judged=bool(llm),
+        retrieves=not ALONE.issuperset(names),
+        logprobs="uncertain" in names and settings.rule.signal == "logprob",
     )
-    if (s["judge"] or "gt" in chosen) and not study.set.articles:
+    if (llm or "gt" in names) and not study.set.articles:
         raise UsageError(
             f"The judge, and the mode gt, need the article of every question, and {study.set.path} has none; leave them out."
         )
-    judges = (judge_of(request, s["judge"], study.set.examples),) if s["judge"] else ()
+    judge = judge_study(study, settings.judge) if llm else None
     results: dict[str, RunResult] = {}
-    for run in [_run(study, mode, judges) for mode in chosen]:
+    for run in [_run(study, mode, settings.rule, judge) for mode in names]:
         results[run.label] = yield run
     notes = [*study.notes]
-    judged: dict[str, dict[str, Any]] = {}
+    counts: dict[str, JudgementCounts] = {}
     tokens: dict[str, dict[str, int | None]] = {}
     for mode, result in results.items():
         notes += _notes(mode, result)
-        counts = result.values.get("n_embedding_tokens", {}).values()
-        total = total_of(None if count is None else int(count) for count in counts)
+        queries = result.values.get("n_embedding_tokens", {}).values()
+        total = sum_counts(None if count is None else int(count) for count in queries)
         tokens[mode] = {"embedding_tokens": total}
-        for judge in judges:
-            if judgements := report_of(result, judge):
-                judged[f"judge of {mode}"] = judgements
-                sent, written = (judgements[f"judge_{side}_tokens"] for side in ("input", "output"))
-                unknown = sent is None or written is None
-                tokens[mode]["judge_tokens"] = None if unknown else sent + written
-                notes += notes_of(mode, judgements, judge)
-    rows = {mode: rows_of(study, result) for mode, result in results.items()}
-    summaries = {mode: summary_of(of_mode) for mode, of_mode in rows.items()}
+        if judge and (count := count_judgements(result, judge)):
+            counts[mode] = count
+            tokens[mode]["judge_tokens"] = count.tokens
+            notes += judge_notes(mode, count, settings.judge.judging)
+    rows = {mode: answer_rows(study, result) for mode, result in results.items()}
+    summaries = {mode: summarize(answers) for mode, answers in rows.items()}
     about = f"{study.name}: {len(study.set.examples)} questions, {request.llm}"
     histogram = histogram_plot("Truthfulness + relevance", summaries)
-    tested = (*(SCORES if s["judge"] else ()), *study.quality, "n_input_tokens", "n_output_tokens")
+    tested = (*(SCORES if llm else ()), *study.quality, "n_input_tokens", "n_output_tokens")
     return Report(
         {
             "dataset": study.name,
             "llm": request.llm,
-            "compat": s["compat"],
+            "compat": settings.asking.mode.compat,
             "calls": study.agent.calls,
             "wording": study.wording.to_json(),
-            KEY: [row.to_json() for row in _own_rows(study, results, summaries)],
-            **judged,
-            "modes": {mode: summary.to_json() for mode, summary in summaries.items()},
+            KEY: [row.to_json() for row in _own_rows(study, llm, results, summaries)],
+            **{f"judge of {mode}": as_json(count) for mode, count in counts.items()},
+            "modes": as_json(summaries),
             "other_tokens": tokens,
         },
         (*notes, *_saving(summaries)),
-        {f"runs/{study.name}_{mode}.jsonl": lines(of_mode) for mode, of_mode in rows.items()},
+        {f"runs/{study.name}_{mode}.jsonl": lines(answers) for mode, answers in rows.items()},
         tables=(
             _table(f"Ways of answering, {about}", summaries, results, study),
             *_other_tokens(f"Tokens that the paper does not count, {about}", tokens),
@@ -149,18 +161,16 @@ ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
 
 
 def _own_rows(
-    study: Study, results: Mapping[str, RunResult], summaries: Mapping[str, Summary]
+    study: Study, judge: str, results: Mapping[str, RunResult], summaries: Mapping[str, Summary]
 ) -> Iterator[OwnRow]:
     """Our rows of Tables I to III. The scores are a judge's, of the articles of the paper's own sets."""
     request, name = study.request, study.name.removesuffix("_first300")
-    judge = request.settings["judge"]
+    index = study.agent.retriever
     differs = differs_by(
         request,
         study.wording,
         f"Judged by {judge}, the paper's by GPT-4-0613." if judge else "Not judged.",
-        f"Ours search {request.settings['index']}, the paper's 12,792 articles of A_r."
-        if request.settings["index"]
-        else "",
+        f"Ours search {index}, the paper's 12,792 articles of A_r." if index else "",
     )
     for mode, result in results.items():
         system, summary = f"{request.llm}, {mode}", summaries[mode]
@@ -205,23 +215,26 @@ def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) ->
     return (Table(title, ("Run", *(OTHER[name] for name in names)), rows, note=note),)
 
 
-def _run(study: Study, mode: str, judges: tuple[Scorer, ...]) -> RunRequest:
-    s, settings = study.request.settings, {"mode": mode}
-    flow: Any = MODES.get(mode)
+def _run(study: Study, mode: str, rule: Rule, judge: Scorer | None) -> RunRequest:
+    settings: Json = {"mode": mode}
+    flow = MODES.get(mode, uncertain)
     if mode == "uncertain":
         # Samples are drawn only for agreement, and then at least three.
-        samples = max(3, s["samples"]) if s["signal"] == "agreement" else 0
-        rule = Rule(s["signal"], s["threshold"], samples, s["draft_passages"])
-        settings |= {name: getattr(rule, name) for name in RULE_SETTINGS}
+        samples = max(3, rule.samples) if rule.signal == "agreement" else 0
+        rule = replace(rule, samples=samples)
+        settings = {"mode": mode, **as_json(rule)}
         flow = partial(uncertain, rule=rule)
     return study.run(
         mode,
         f"barag-{mode}",
         flow,
         settings,
-        lambda example, episode: {**costs_of(episode), **worth_of(study, example, episode.answer)},
+        lambda example, episode: {
+            **answer_costs(episode),
+            **answer_worth(study, example, episode.answer),
+        },
         {name: DEFINITIONS[name] for name in (*COSTS, "declined", *study.quality)},
-        judges,
+        (judge,) if judge else (),
         examples=with_articles(study) if mode == "gt" else None,
         searches=mode not in ALONE,
         decides=mode in DECIDING,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Cell, Table
+from rallebench.core.types import Json
 from rallebench.engine.statistics import means
 from rallebench.papers.barag.runs import AnswerRow, BaragRun, by_question
 from rallebench.papers.barag.workflow_uncertain import reads
@@ -67,7 +67,7 @@ class CurvePoint:
         """Sent and written, over all questions."""
         return self.n_in + self.n_out
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         return {
             "threshold": self.threshold,
             "retrieved": self.share,
@@ -185,7 +185,7 @@ def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, Cu
     return point, always(others)
 
 
-def chosen(cases: Sequence[BranchedCase]) -> CurvePoint:
+def choice_point(cases: Sequence[BranchedCase]) -> CurvePoint:
     """The point of a choice between these two answers by ``wants``, without the price of choosing."""
     return _point("choice", cases, [bool(case.wants) for case in cases])
 
@@ -248,14 +248,14 @@ def choice_table(
     ]
     answers = [own for *_, own in triples]
     worth = means({"agent": list(map(_worth, answers))})["agent"]
-    choice = chosen(cases)
+    choice = choice_point(cases)
     spent = [sum(counts) for counts in zip(*map(_tokens, answers))]
     lines = (
-        _row_of("never", never(cases)),
-        _row_of("always", always(cases)),
+        _point_row("never", never(cases)),
+        _point_row("always", always(cases)),
         ("agent", f"{choice.share:.0%}", *spent, worth, choice.coin),
-        _row_of("its choice", choice),
-        _row_of("oracle", oracle(cases)),
+        _point_row("its choice", choice),
+        _point_row("oracle", oracle(cases)),
     )
     helped = [case for case in cases if case.read_worth > case.draft_worth]
     rest = [case for case in cases if case.read_worth <= case.draft_worth]
@@ -277,5 +277,5 @@ def _tokens(row: AnswerRow) -> tuple[int, int]:
     return row.n_in or 0, row.n_out or 0
 
 
-def _row_of(name: str, point: CurvePoint) -> tuple[Cell, ...]:
+def _point_row(name: str, point: CurvePoint) -> tuple[Cell, ...]:
     return (name, f"{point.share:.0%}", point.n_in, point.n_out, point.quality, point.coin)

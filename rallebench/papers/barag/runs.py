@@ -1,5 +1,5 @@
-"""Run files in BARAG's form, as JSON lines with one scored answer a line, and their sums: two means, tokens, retrievals, perfect
-answers, and the histogram of truthfulness + relevance."""
+"""Run files in BARAG's form, JSON lines with a scored answer each, and their sums: two means, tokens, retrievals, perfect answers,
+and the histogram of truthfulness + relevance."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import json
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import json_lines, read_json
 from rallebench.core.report import Estimate
+from rallebench.core.settings import fill
 from rallebench.core.sources import Source
 from rallebench.core.tables import Figure, Table
+from rallebench.core.types import Json
 from rallebench.engine.statistics import means
 from rallebench.papers.barag.workflow import JOIN
 
@@ -56,14 +58,52 @@ class AnswerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class WholeRun:
+    """The figures of a whole run, of which a file may hold a part. ``document``: as the manifest has them."""
+
+    n: int
+    truthfulness: float | None = None
+    relevance: float | None = None
+    n_in: int | None = None
+    n_out: int | None = None
+    retrieved: int | None = None
+    both_5: int | None = None
+    document: Json = field(default_factory=dict)
+
+    def figure(self, name: str) -> float | None:
+        """The figure of a field, None for one that the manifest lacks."""
+        value: float | None = getattr(self, name)
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLine:
+    """A line of the manifest."""
+
+    run: str
+    dataset: str | None = ""
+    description: str | None = ""
+    n_total: int = 0
+    whole_run_stats: Json | None = None
+
+    @property
+    def whole(self) -> WholeRun | None:
+        """The figures of the whole run, None if the manifest has none."""
+        if not self.whole_run_stats:
+            return None
+        document = {**self.whole_run_stats, "n": self.n_total}
+        return fill(WholeRun, {**document, "document": document})
+
+
+@dataclass(frozen=True, slots=True)
 class BaragRun:
-    """A run file; ``whole``: what the manifest says of the run that the file is a part of, {} without one."""
+    """A run file. ``whole``: the figures of the run that it is a part of, None if they are not known."""
 
     name: str
     dataset: str
     description: str
     rows: tuple[AnswerRow, ...]
-    whole: Mapping[str, Any]
+    whole: WholeRun | None = None
 
 
 def read_runs(folder: str) -> tuple[BaragRun, ...]:
@@ -81,21 +121,22 @@ def read_runs(folder: str) -> tuple[BaragRun, ...]:
     if not files:
         raise UsageError(f"{folder} holds no run file (*.jsonl).")
     about = _manifest(files[0].parent)
-    return tuple(_run(file, about.get(file.name.removesuffix(".jsonl"), {})) for file in files)
+    return tuple(_run(file, about.get(file.name.removesuffix(".jsonl"))) for file in files)
 
 
-def _manifest(folder: Path) -> dict[str, Mapping[str, Any]]:
+def _manifest(folder: Path) -> dict[str, ManifestLine]:
     """Run → its line of the manifest, which lies beside the runs or above them."""
     path = next((p for p in (folder / MANIFEST, folder.parent / MANIFEST) if p.is_file()), None)
     if path is None:
         return {}
     try:
-        return {str(row["run"]): row for row in read_json(path)}
+        lines = [fill(ManifestLine, row) for row in read_json(path)]
     except (TypeError, KeyError) as error:
-        raise BadFileError(f"{path} is no list of runs ({error}).") from None
+        raise BadFileError(f"{path} should be a list of runs ({error}).") from None
+    return {str(line.run): line for line in lines}
 
 
-def _run(path: Path, about: Mapping[str, Any]) -> BaragRun:
+def _run(path: Path, about: ManifestLine | None) -> BaragRun:
     rows: list[AnswerRow] = []
     seen: dict[str, int] = {}
     for line, row in Source(path).objects():
@@ -110,18 +151,30 @@ def _run(path: Path, about: Mapping[str, Any]) -> BaragRun:
     if not rows:
         raise BadFileError(f"{path} holds no answer.")
     name = path.name.removesuffix(".jsonl")
-    whole = about.get("whole_run_stats") or {}
-    return BaragRun(
-        name,
-        str(about.get("dataset") or ""),
-        str(about.get("description") or ""),
-        tuple(rows),
-        {**whole, "n": about.get("n_total")} if whole else {},
-    )
+    if about is None:
+        return BaragRun(name, "", "", tuple(rows))
+    description = str(about.description or "")
+    return BaragRun(name, str(about.dataset or ""), description, tuple(rows), about.whole)
 
 
-def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
-    """Numbers are None, the flag False where they are absent. Raises BadFileError."""
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """A line of a run file, checked."""
+
+    title: str
+    question: str
+    answer: str
+    id: object = None
+    n_input_tokens: float | None = None
+    n_output_tokens: float | None = None
+    retrieved: bool | int | None = None
+    truthfulness: float | None = None
+    relevance: float | None = None
+    context: str | None = None
+
+
+def _row(row: Json, where: str) -> AnswerRow:
+    """The answer of a line; absent numbers are None, an absent flag is False. Raises BadFileError."""
     for key in NEEDED:
         if not isinstance(row.get(key), str):
             raise BadFileError(
@@ -130,19 +183,18 @@ def _row(row: Mapping[str, Any], where: str) -> AnswerRow:
     for key in (*NUMBERS, "retrieved"):
         if must_be := _must_be(key, row.get(key)):
             raise BadFileError(f"{where}: {key!r} is {row[key]!r:.40}; it should be {must_be}.")
-    n_in, n_out, truthfulness, relevance = map(row.get, NUMBERS)
-    title, question, answer = (row[key] for key in NEEDED)
+    stored = fill(StoredAnswer, row)
     return AnswerRow(
-        "" if row.get("id") is None else str(row["id"]).strip(),
-        title,
-        question,
-        answer,
-        None if n_in is None else int(n_in),
-        None if n_out is None else int(n_out),
-        bool(row.get("retrieved")),
-        truthfulness,
-        relevance,
-        str(row.get("context") or ""),
+        "" if stored.id is None else str(stored.id).strip(),
+        stored.title,
+        stored.question,
+        stored.answer,
+        None if stored.n_input_tokens is None else int(stored.n_input_tokens),
+        None if stored.n_output_tokens is None else int(stored.n_output_tokens),
+        bool(stored.retrieved),
+        stored.truthfulness,
+        stored.relevance,
+        str(stored.context or ""),
     )
 
 
@@ -218,7 +270,7 @@ class Summary:
         perfect = self.perfect if self.scored else None
         return (*scores, self.n_in, self.n_out, self.retrieved, perfect, self.n)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         counts = {name: getattr(self, name) for name in ("n_in", "n_out", "retrieved", "flagged")}
         return {
             "n": self.n,
@@ -231,7 +283,7 @@ class Summary:
         }
 
 
-def summary_of(rows: Sequence[AnswerRow]) -> Summary:
+def summarize(rows: Sequence[AnswerRow]) -> Summary:
     scores = means(
         {"t": [row.truthfulness for row in rows], "r": [row.relevance for row in rows]},
         ranges={"t": (1, 5), "r": (1, 5)},
@@ -239,14 +291,14 @@ def summary_of(rows: Sequence[AnswerRow]) -> Summary:
     totals = [row.total for row in rows if row.total is not None]
     histogram = dict.fromkeys(BINS, 0)
     for total in totals:
-        histogram[bin_of(total)] += 1
+        histogram[find_bin(total)] += 1
     return Summary(
         len(rows),
         len(totals),
         scores["t"],
         scores["r"],
-        total_of(row.n_in for row in rows),
-        total_of(row.n_out for row in rows),
+        sum_counts(row.n_in for row in rows),
+        sum_counts(row.n_out for row in rows),
         sum(row.read for row in rows),
         sum(row.retrieved for row in rows),
         sum(row.truthfulness == PERFECT == row.relevance for row in rows),
@@ -255,7 +307,7 @@ def summary_of(rows: Sequence[AnswerRow]) -> Summary:
     )
 
 
-def bin_of(total: float) -> int:
+def find_bin(total: float) -> int:
     """The bin that a sum of two scores falls in; one between two falls in the upper.
 
     >>> bin_of(2), bin_of(9.5), bin_of(10)
@@ -264,7 +316,7 @@ def bin_of(total: float) -> int:
     return min(BINS[-1], max(BINS[0], math.floor(total + 0.5)))
 
 
-def total_of(counts: Iterable[int | None]) -> int | None:
+def sum_counts(counts: Iterable[int | None]) -> int | None:
     """The sum; None where one is not known."""
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)

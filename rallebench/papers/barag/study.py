@@ -13,6 +13,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, find_wording, prompt_text
 from rallebench.core.runs import Backends, DatasetRef, FlowFactory, RunRequest, RunResult
 from rallebench.core.scoring import Scorer, Values
+from rallebench.core.settings import declare_group, declare_text
 from rallebench.core.types import (
     Episode,
     Example,
@@ -25,7 +26,7 @@ from rallebench.core.types import (
     Question,
     Step,
 )
-from rallebench.experiments.common import SCORES, scored_run, string
+from rallebench.experiments.common import SCORES, scored_run
 from rallebench.experiments.languages import prompts_note
 from rallebench.metrics import METRICS
 from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
@@ -33,46 +34,56 @@ from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.token_f1 import token_f1
 from rallebench.papers.barag.articles import ArticleSet, find_file, read_set
-from rallebench.papers.barag.runs import PERFECT, AnswerRow, read_runs, total_of
+from rallebench.papers.barag.runs import PERFECT, AnswerRow, read_runs, sum_counts
 from rallebench.papers.barag.workflow import (
     READ,
-    SETTINGS,
     UNDECIDED,
     BaragAgent,
+    ModeSettings,
     Prompts,
-    context_of,
+    context_text,
 )
 from rallebench.papers.barag.workflow_uncertain import declines
-from rallebench.papers.common import behind_api, flow_of, own_prompts
+from rallebench.papers.common import behind_api, declare_prompts, flow_of
 
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
 JUDGE_PROMPTS = tuple(
     ("judges", name) for name in METRICS.entry("truthfulness").traits["judge"].prompts
 )
 DATA_IS = "a file of articles with questions, or a folder of such"
-DATA = {
-    "data": string(
+
+
+@dataclass(frozen=True, slots=True)
+class DataSettings:
+    """The questions of a suite, and the passages for them."""
+
+    data: str = declare_text(
         "a dataset, a file of articles with a question each, a folder of such, or questions in KILT's form",
         names="dataset file folder",
-    ),
-    "set": string("a set of the folder, as A_f"),
-    "index": string("the retriever whose passages are read", names="retriever"),
-    "reference": string(
+    )
+    set: str = declare_text("a set of the folder, as A_f")
+    index: str = declare_text("the retriever whose passages are read", names="retriever")
+    reference: str = declare_text(
         "run file whose answers that were scored 5 and 5 are gold answers", names="file"
-    ),
-}
-ASKING = {
-    **SETTINGS,
-    "calls": string(
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AskingSettings:
+    """The settings of the agent in a suite."""
+
+    mode: ModeSettings = declare_group(ModeSettings)
+    calls: str = declare_text(
         "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
-    ),
-    "draft_llm": string(
+    )
+    draft_llm: str = declare_text(
         "a cheaper model that drafts and decides; an answer without passages is then its draft",
         names="llm",
         advanced=True,
-    ),
-    "prompts": own_prompts("suites/barag and prompts/judges", "TKenneweg/RAG_Dataset_Gen"),
-}
+    )
+    prompts: str = declare_prompts("suites/barag and prompts/judges", "TKenneweg/RAG_Dataset_Gen")
+
+
 COSTS = ("n_input_tokens", "n_output_tokens", "n_embedding_tokens", "retrieved", "undecided")
 DEFINITIONS = {
     "n_input_tokens": "Tokens sent in all of a question's calls: draft, decision and answer, as the backend counts them.",
@@ -94,6 +105,7 @@ class Study:
     """A request whose questions are read and whose settings are checked."""
 
     request: ExperimentRequest
+    asking: AskingSettings
     set: ArticleSet
     agent: BaragAgent
     wording: Wording = SHIPPED
@@ -111,7 +123,7 @@ class Study:
     def notes(self) -> tuple[str, ...]:
         """Notes on the questions for a reader of the numbers."""
         questions = (example.question.text for example in self.set.examples)
-        own = bool(self.request.settings["prompts"])
+        own = bool(self.asking.prompts)
         other = "" if own else prompts_note("English", questions, "send your own (prompts=FOLDER)")
         return (*self.set.notes, *filter(None, [other]))
 
@@ -153,7 +165,7 @@ class Study:
         run = scored_run(label, asking, ref, every, score, columns, judges=judges)
         if not decides or self.agent.calls != "tools":
             return run
-        always = self.request.settings["calls"] == "tools"
+        always = self.asking.calls == "tools"
 
         def make(backends: Backends) -> FlowFactory:
             llm = backends.llms.get(self.agent.drafter)
@@ -169,41 +181,52 @@ class Study:
         return replace(run, flow=replace(run.flow, make=make, offers_tools=offers))
 
 
-def study_of(request: ExperimentRequest, *, retrieves: bool = True, **more: Any) -> Study:
-    """Read the questions and check the settings. ``more``: further settings of the agent. Raises UsageError."""
-    s, workspace = request.settings, request.workspace
-    questions = read_set(find_file(workspace.data(s["data"], DATA_IS), s["set"]), request.limit)
-    if s["reference"]:
-        questions = with_references(questions, s["reference"])
+def read_study(
+    request: ExperimentRequest,
+    data: DataSettings,
+    asking: AskingSettings,
+    *,
+    judged: bool,
+    retrieves: bool = True,
+    logprobs: bool = False,
+) -> Study:
+    """Read the questions and check the settings. Raises UsageError.
+
+    ``judged``: the judge's prompts are read, too; ``retrieves``: an index is needed.
+    """
+    mode, workspace = asking.mode, request.workspace
+    questions = read_set(find_file(workspace.data(data.data, DATA_IS), data.set), request.limit)
+    if data.reference:
+        questions = with_references(questions, data.reference)
     if not questions.examples:
         raise UsageError(f"{questions.path} holds no question.")
-    if retrieves and not s["index"]:
+    if retrieves and not data.index:
         raise UsageError(
             "Passages are read, so an index is needed (index=NAME).",
             hint=Hint("build-index", "barag"),
         )
-    if s["index"]:
-        workspace.retriever(s["index"])  # raises UsageError for an unknown one
+    if data.index:
+        workspace.retriever(data.index)  # raises UsageError for an unknown one
     read = [("suites/barag", name) for name in PROMPTS]
-    wording = find_wording(s["prompts"], [*read, *(JUDGE_PROMPTS if s["judge"] else ())])
-    if s["draft_llm"]:
-        workspace.llm(s["draft_llm"])  # raises UsageError for an unknown one
-    api = behind_api(request, s["draft_llm"] or request.llm)
+    wording = find_wording(asking.prompts, [*read, *(JUDGE_PROMPTS if judged else ())])
+    if asking.draft_llm:
+        workspace.llm(asking.draft_llm)  # raises UsageError for an unknown one
+    by_default = "tools" if behind_api(request, asking.draft_llm or request.llm) else "text"
     agent = BaragAgent(
         request.llm,
-        Prompts(*(prompt_text("suites/barag", name, s["prompts"]) for name in PROMPTS)),
-        s["index"],
-        s["k"],
-        s["temperature"],
-        s["max_tokens"],
+        Prompts(*(prompt_text("suites/barag", name, asking.prompts) for name in PROMPTS)),
+        data.index,
+        mode.k,
+        mode.temperature,
+        mode.max_tokens,
         request.seed,
-        s["calls"] if s["calls"] != "auto" else "tools" if api else "text",
-        s["layout"],
-        s["compat"],
-        draft_llm=s["draft_llm"],
-        **more,
+        asking.calls if asking.calls != "auto" else by_default,
+        mode.layout,
+        mode.compat,
+        draft_llm=asking.draft_llm,
+        logprobs=logprobs,
     )
-    return Study(request, questions, agent, wording)
+    return Study(request, asking, questions, agent, wording)
 
 
 def with_references(questions: ArticleSet, path: str) -> ArticleSet:
@@ -230,19 +253,19 @@ def with_references(questions: ArticleSet, path: str) -> ArticleSet:
     return replace(questions, examples=examples, answers=True)
 
 
-def tokens_of(steps: Iterable[Step]) -> tuple[int | None, int | None]:
+def sum_tokens(steps: Iterable[Step]) -> tuple[int | None, int | None]:
     """(sent, written) over all calls of a language model; None where a backend counted nothing."""
     calls = [step for step in steps if isinstance(step.request, Generate)]
-    return total_of(map(prompt_tokens_of, calls)), total_of(map(completion_tokens_of, calls))
+    return sum_counts(map(prompt_tokens_of, calls)), sum_counts(map(completion_tokens_of, calls))
 
 
-def costs_of(episode: Episode) -> Values:
+def answer_costs(episode: Episode) -> Values:
     """The tokens of an episode, None where a backend counted none; ``retrieved`` and ``undecided`` are 1 or 0."""
-    sent, written = tokens_of(episode.steps)
+    sent, written = sum_tokens(episode.steps)
     return {
         "n_input_tokens": sent,
         "n_output_tokens": written,
-        "n_embedding_tokens": total_of(step.reply.embedding_tokens for step in episode.steps),
+        "n_embedding_tokens": sum_counts(step.reply.embedding_tokens for step in episode.steps),
         "retrieved": float(has_read(episode)),
         "undecided": float(any(step.request == Note(UNDECIDED) for step in episode.steps)),
     }
@@ -259,7 +282,7 @@ def with_articles(study: Study) -> tuple[Example, ...]:
     return tuple(map(with_article, study.set.examples))
 
 
-def worth_of(study: Study, example: Example, answer: str) -> Values:
+def answer_worth(study: Study, example: Example, answer: str) -> Values:
     """The values of an answer without a judge; see ``DEFINITIONS``."""
     declined = declines(answer)
     values: dict[str, float | None] = {"declined": float(declined)}
@@ -272,11 +295,11 @@ def worth_of(study: Study, example: Example, answer: str) -> Values:
         }
     elif study.set.articles:
         article = f"{example.record['title']} {example.gold.reference}"
-        values["grounded"] = 0.0 if declined else grounded(answer, article)
+        values["grounded"] = 0.0 if declined else shared_words(answer, article)
     return values
 
 
-def grounded(answer: str, article: str) -> float:
+def shared_words(answer: str, article: str) -> float:
     """Share of the answer's words that stand in the article.
 
     >>> grounded("the red car", "A red house."), grounded("", "x")
@@ -291,7 +314,7 @@ def has_read(episode: Episode) -> bool:
     return episode.outcome is not None and episode.outcome.stop_reason == READ
 
 
-def rows_of(study: Study, result: RunResult) -> list[AnswerRow]:
+def answer_rows(study: Study, result: RunResult) -> list[AnswerRow]:
     """A run's answers as a run file has them, with a judge's scores where it has any."""
     truthfulness, relevance = (result.values.get(name, {}) for name in SCORES)
     return [
@@ -305,7 +328,7 @@ def _row(
     study: Study, example: Example, episode: Episode, scores: tuple[float | None, float | None]
 ) -> AnswerRow:
     """In the original the flag stays down where retrieval is no decision."""
-    sent, written = tokens_of(episode.steps)
+    sent, written = sum_tokens(episode.steps)
     read = has_read(episode)
     title = str(example.record.get("title") or "")
     hits = episode.hits or tuple(Hit(passage, 0.0) for passage in example.question.passages)
@@ -319,5 +342,5 @@ def _row(
         written,
         read and not (study.agent.original and by_definition),
         *scores,
-        context_of(hits) if read else "",
+        context_text(hits) if read else "",
     )

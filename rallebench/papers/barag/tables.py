@@ -8,16 +8,17 @@ the cell's digits gives the cell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from rallebench.analysis.paired import Sides
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.settings import dataclass_form, declare_text
 from rallebench.core.tables import Figure, Table
 from rallebench.experiments.benchmarks import published_table
-from rallebench.experiments.common import SCORES, string
+from rallebench.experiments.common import SCORES
 from rallebench.experiments.significance import tests_of
 from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.points import choice_table
@@ -25,11 +26,12 @@ from rallebench.papers.barag.runs import (
     COLUMNS,
     BaragRun,
     Summary,
+    WholeRun,
     by_question,
     histogram_plot,
     read_runs,
     runs_table,
-    summary_of,
+    summarize,
 )
 
 HEAD = dict(zip((*SCORES, "n_in", "n_out", "retrieved"), COLUMNS))
@@ -61,7 +63,6 @@ RUNS: Mapping[str, Mapping[str, str]] = {
 
 
 ALWAYS = "retrieval is by definition, the file's own flag is 0"
-COSTS = (("n_in", "input"), ("n_out", "output"))
 Runs = Mapping[str, tuple[BaragRun, Summary]]
 
 
@@ -103,12 +104,12 @@ def printed_table(name: str, runs: Runs) -> Table:
             present = dict(zip(HEAD, summary.cells))
             rows.append((label, f"present, {summary.n} rows", *(present[f] for f in fields), ""))
             if run.whole:
-                values = (exact(run.whole.get(field)) for field in fields)
-                rows.append((label, f"whole run, {run.whole['n']} rows", *values, ""))
+                values = (exact(run.whole.figure(field)) for field in fields)
+                rows.append((label, f"whole run, {run.whole.n} rows", *values, ""))
                 phrases = (
                     "Retrieved by definition"
                     if field == "retrieved" and not value
-                    else f"{HEAD[field]} should be {rounded(cell, value)}"
+                    else f"{HEAD[field]} should be {round_like(cell, value)}"
                     for field, cell, value in _wrong(printed, run.whole)
                 )
                 verdict = "; ".join(phrases) or "agrees"
@@ -116,16 +117,16 @@ def printed_table(name: str, runs: Runs) -> Table:
     return Table(ABOUT[name], ("Row", "Source", *(HEAD[f] for f in fields), "Verdict"), tuple(rows))
 
 
-def _wrong(printed: Printed, whole: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+def _wrong(printed: Printed, whole: WholeRun) -> Iterator[tuple[str, str, float]]:
     """(field, the printed cell, the whole run's value) of every cell that the whole run does not give."""
     for field, cell in printed.cells.items():
-        value = whole.get(field)
+        value = whole.figure(field)
         if value is not None and not agrees(cell, value):
             yield field, cell, value
 
 
-def exact(value: Any) -> Any:
-    """A mean with the four digits that the manifest has; a count as it is."""
+def exact(value: float | None) -> str | int | None:
+    """A mean with the four digits that the manifest has; a count unchanged."""
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
@@ -134,9 +135,11 @@ def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
     if printed.run not in runs:
         return
     run, _ = runs[printed.run]
+    if run.whole is None:
+        return
     for field, cell, value in _wrong(printed, run.whole):
         if field == "retrieved" and value == 0:
-            lost = int(cell) - int(run.whole["n"])
+            lost = int(cell) - run.whole.n
             yield ALWAYS + (f", and {lost} of {cell} answers is missing" if lost else "")
             continue
         others = (
@@ -144,24 +147,25 @@ def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
             for other, _ in runs.values()
             if other.name != run.name
             and other.dataset == run.dataset
-            and agrees(cell, other.whole.get(field))
+            and other.whole
+            and agrees(cell, other.whole.figure(field))
         )
         name = next(others, "")
         whose = f" and is that of another run, {name}" if name else ""
-        yield f"{field} is printed {cell}; the run gives {rounded(cell, value)} ({value}){whose}"
+        yield f"{field} is printed {cell}; the run gives {round_like(cell, value)} ({value}){whose}"
 
 
-def agrees(cell: str, value: Any) -> bool:
+def agrees(cell: str, value: float | None) -> bool:
     """Return whether a printed cell is the value, rounded either way at a half.
 
     >>> agrees("3.9", 3.9033), agrees("14k", 13883), agrees("2.48", 2.4863), agrees("4.67", 4.685)
     (True, True, False, False)
     """
     ways = (ROUND_HALF_UP, ROUND_HALF_EVEN)
-    return value is not None and any(cell == rounded(cell, value, how) for how in ways)
+    return value is not None and any(cell == round_like(cell, value, how) for how in ways)
 
 
-def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
+def round_like(cell: str, value: float, how: str = ROUND_HALF_UP) -> str:
     """The value with as many digits as the cell.
 
     >>> rounded("4.67", 4.685), rounded("14k", 13883)
@@ -173,23 +177,29 @@ def rounded(cell: str, value: Any, how: str = ROUND_HALF_UP) -> str:
     return f"{number}{'k' if thousands else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class TablesSettings:
+    """The settings of ``barag-tables``."""
+
+    runs: str = declare_text(
+        "folder of run files (JSON lines); a runs_manifest.json beside or above is read",
+        names="file folder",
+    )
+
+
 @BARAG.suite(
     "barag-tables",
     ready="Without a download: all of it, for run files in English and in Chinese.",
     needs_llm=False,
     asks=False,
     named_by=("runs",),
-    form={
-        "runs": string(
-            "folder of run files (JSON lines); a runs_manifest.json beside or above is read",
-            names="file folder",
-        )
-    },
+    form=dataclass_form(TablesSettings),
 )
 def tables(request: ExperimentRequest) -> Experiment:
     """BARAG, Tables I to III from run files: means, tokens, retrievals, beside the whole runs' and the printed figures."""
-    read = (replace(r, rows=r.rows[: request.limit]) for r in read_runs(request.settings["runs"]))
-    runs = {run.name: (run, summary_of(run.rows)) for run in read}
+    files = read_runs(request.read(TablesSettings).runs)
+    read = (replace(run, rows=run.rows[: request.limit]) for run in files)
+    runs = {run.name: (run, summarize(run.rows)) for run in read}
     printed = [name for name, rows in RUNS.items() if runs.keys() & set(rows.values())]
     summaries = {name: summary for name, (_, summary) in runs.items()}
     whole = any(run.whole for run, _ in runs.values())
@@ -197,8 +207,12 @@ def tables(request: ExperimentRequest) -> Experiment:
     return Report(
         {
             "runs": {
-                name: {**of.to_json(), "description": run.description, "whole": dict(run.whole)}
-                for name, (run, of) in runs.items()
+                name: {
+                    **summary.to_json(),
+                    "description": run.description,
+                    "whole": dict(run.whole.document) if run.whole else {},
+                }
+                for name, (run, summary) in runs.items()
             }
         },
         (*_notes(runs), *_costs(runs)),
@@ -239,7 +253,7 @@ def _tests(runs: Runs) -> tuple[Table, ...]:
 def _whole_table(runs: Runs) -> Table:
     fields = ("n", "truthfulness", "relevance", "n_in", "n_out", "retrieved", "both_5")
     rows = tuple(
-        (name, *(exact(run.whole.get(field)) for field in fields), run.description)
+        (name, *(exact(run.whole.figure(field)) for field in fields), run.description)
         for name, (run, _) in runs.items()
         if run.whole
     )
@@ -248,7 +262,7 @@ def _whole_table(runs: Runs) -> Table:
 
 
 def _notes(runs: Runs) -> Iterator[str]:
-    parts = [run for run, summary in runs.values() if run.whole and run.whole["n"] != summary.n]
+    parts = [run for run, summary in runs.values() if run.whole and run.whole.n != summary.n]
     if parts:
         yield f"{len(parts)} of {len(runs)} files hold a part of their run; its whole figures are the manifest's."
     for table in RUNS:
@@ -273,11 +287,12 @@ def _costs(runs: Runs) -> Iterator[str]:
         names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
         if not runs.keys() >= set(names):
             continue
-        always, own = (runs[name][0].whole or runs[name][1].to_json() for name in names)
+        always, own = (runs[name][0].whole or runs[name][1] for name in names)
+        sums = {"input": (own.n_in, always.n_in), "output": (own.n_out, always.n_out)}
         parts = [
-            f"{own[key] / always[key] - 1:+.1%} {kind} tokens ({own[key]:,} against {always[key]:,})"
-            for key, kind in COSTS
-            if always[key] and own[key] is not None
+            f"{mine / theirs - 1:+.1%} {kind} tokens ({mine:,} against {theirs:,})"
+            for kind, (mine, theirs) in sums.items()
+            if theirs and mine is not None
         ]
         yield f"On {label} the agent needs {' and '.join(parts)} compared with retrieving always."
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, dataclass_form, declare, declare_text
 from rallebench.core.types import (
     Evidence,
     Flow,
@@ -94,22 +94,25 @@ class BaragAgent:
         return self.compat == "original"
 
 
-SETTINGS = {
-    "k": Setting(int, 5, 1, 1000, about="passages read"),
-    "temperature": Setting(
+@dataclass(frozen=True, slots=True)
+class ModeSettings:
+    """The settings of every mode."""
+
+    k: int = declare(int, 5, 1, 1000, about="passages read")
+    temperature: float = declare(
         float, 1.0, 0, 2, about="of answers; decisions are greedy", advanced=True
-    ),
-    "max_tokens": Setting(int, 512, 1, 100_000, advanced=True),
-    "layout": Setting(
-        str,
+    )
+    max_tokens: int = declare(int, 512, 1, 100_000, advanced=True)
+    layout: str = declare_text(
+        "merged: one user message, for models that take only one",
         "original",
-        choices=("original", "merged"),
-        about="merged: one user message, for models that take only one",
+        "merged",
         advanced=True,
-    ),
-    "compat": Setting(str, "corrected", choices=("corrected", "original"), advanced=True),
-}
-"""The settings of every mode."""
+    )
+    compat: str = declare_text("", "corrected", "original", advanced=True)
+
+
+MODE_FORM = dataclass_form(ModeSettings)
 
 
 # ── the modes ───────────────────────────────────────────────────────────
@@ -123,7 +126,7 @@ def refusal(question: Question) -> Outcome | None:
 
 
 def register_mode(
-    name: str, *, form: Mapping[str, Setting] = SETTINGS, needs_retriever: bool = True
+    name: str, *, form: Mapping[str, Setting] = MODE_FORM, needs_retriever: bool = True
 ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
     """Register ``flow(question, *, agent, …)`` as a workflow, which refuses a blank or too long query first."""
 
@@ -170,7 +173,7 @@ def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
 @register_mode("barag-basic")
 def basic(question: Question, *, agent: BaragAgent) -> Flow:
     """The model may query the database, but should save tokens; then it answers."""
-    sent = laid_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
+    sent = lay_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
     words = agent.prompts.basic_decide
     wants = yield from decision(sent, RETRIEVAL, "retrieve", agent, words, "auto")
     if wants is None and agent.original:
@@ -234,8 +237,8 @@ def answer(
     seed: int | None = None,
 ) -> SubFlow[Reply]:
     """The final request of every mode: system prompt, history, context, query."""
-    context = context_of(hits)
-    sent = laid_out(system, _history(question, agent), (context, question.text), agent)
+    context = context_text(hits)
+    sent = lay_out(system, _history(question, agent), (context, question.text), agent)
     evidence = Evidence(question.text, tuple(hit.passage for hit in hits))
     return (yield _answering(agent, sent, evidence, seed))
 
@@ -267,7 +270,7 @@ def decision(
     return read_boolean(reply, name)
 
 
-def context_of(hits: Sequence[Hit]) -> str:
+def context_text(hits: Sequence[Hit]) -> str:
     """The text of all chunks, '' without chunks. Each begins with its title, unless the index added it already.
 
     >>> from rallebench.core.types import Passage
@@ -282,7 +285,7 @@ def context_of(hits: Sequence[Hit]) -> str:
     return JOIN + "".join(chunk + JOIN for chunk in chunks) if chunks else ""
 
 
-def laid_out(
+def lay_out(
     system: str, history: Sequence[Message], texts: Sequence[str], agent: BaragAgent
 ) -> tuple[Message, ...]:
     """System prompt, history, then one user message per text; only the original sends empty texts."""
@@ -294,7 +297,7 @@ def laid_out(
     return (*first, *history, *(Message("user", text) for text in contents))
 
 
-def recent(history: Sequence[Message]) -> tuple[Message, ...]:
+def recent_turns(history: Sequence[Message]) -> tuple[Message, ...]:
     """The last three turns, or fewer if they have more than 24,000 characters together."""
     turns: list[list[Message]] = []
     for message in history:
@@ -309,7 +312,7 @@ def recent(history: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _history(question: Question, agent: BaragAgent) -> tuple[Message, ...]:
-    return recent(question.history) if agent.history else ()
+    return recent_turns(question.history) if agent.history else ()
 
 
 def _joined(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:

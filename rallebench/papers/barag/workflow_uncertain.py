@@ -28,9 +28,9 @@ from rallebench.core.types import (
     SubFlow,
 )
 from rallebench.papers.barag.workflow import (
+    MODE_FORM,
     OWN,
     READ,
-    SETTINGS,
     BaragAgent,
     answer,
     draft,
@@ -49,6 +49,11 @@ _DECLINES = re.compile(
 )
 
 
+def declare_draft_passages() -> int:
+    """A field of settings: the number of passages in the prompt of a draft."""
+    return declare(int, 0, 0, 1000, about="passages in the prompt of a draft", advanced=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """The rule for reading passages: the draft's certainty is below ``threshold``, or, with the signal ``retrieval``, the
@@ -62,12 +67,7 @@ class Rule:
         float, 0.5, about="passages are read below it; for the signal retrieval, from it on"
     )
     samples: int = declare(int, 0, 0, 100, about="further drafts, for agreement")
-    draft_passages: int = declare(
-        int, 0, 0, 1000, about="passages in the prompt of a draft", advanced=True
-    )
-
-
-RULE_SETTINGS = dataclass_form(Rule)
+    draft_passages: int = declare_draft_passages()
 
 
 def declines(text: str) -> bool:
@@ -111,7 +111,7 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
     return value is None or value < threshold
 
 
-@register_mode("barag-uncertain", form={**SETTINGS, **RULE_SETTINGS})
+@register_mode("barag-uncertain", form={**MODE_FORM, **dataclass_form(Rule)})
 def uncertain(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
     """The draft is the answer if it is certain enough; else passages are read."""
     hits: tuple[Hit, ...] | None = None
@@ -147,6 +147,10 @@ class Branches:
     read: Step
     hits: tuple[Hit, ...]
 
+    def step(self, branch: str) -> Step:
+        """The step that answers in a branch, ``draft`` or ``read``."""
+        return self.draft if branch == "draft" else self.read
+
 
 def both(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
     """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages, the episode's answer."""
@@ -161,7 +165,7 @@ def both(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False
     return Outcome(reply.text, READ)
 
 
-def branches_of(episode: Episode, samples: int, ask: bool) -> Branches | None:
+def find_branches(episode: Episode, samples: int, ask: bool) -> Branches | None:
     """The steps of an episode of ``both``; None for a refused question."""
     generations = [step for step in episode.steps if isinstance(step.request, Generate)]
     if len(generations) != 2 + samples + ask:

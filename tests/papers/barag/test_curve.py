@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from rallebench.papers.barag import points
-from rallebench.papers.barag.agreement import agreement_of
+from rallebench.papers.barag.agreement import measure_agreement
 from rallebench.papers.barag.points import (
     BranchedCase,
     always,
     as_good,
+    choice_point,
     choice_table,
-    chosen,
     held_out,
     helps,
     model_asked,
@@ -88,7 +88,7 @@ def test_the_coin_reads_as_many_and_the_oracle_takes_the_better_and_then_the_che
 def test_the_model_asked_pays_for_its_decision_and_reads_where_it_said_nothing_clear() -> None:
     point = model_asked(CASES)
     assert (point.share, point.n_in, point.n_out) == (pytest.approx(2 / 3), 3 * 25 + 200, 3 * 2 + 4)
-    assert chosen(CASES).n_in == 10 + 100 + 10
+    assert choice_point(CASES).n_in == 10 + 100 + 10
 
 
 def test_a_signal_is_told_from_chance() -> None:
@@ -159,7 +159,7 @@ def test_the_published_agent_chooses_better_than_a_coin(shared_data: Path) -> No
 
 
 def test_agreement_by_hand() -> None:
-    found = agreement_of([1, 2, 3, 4, 5], [2, 2, 3, None, 5])
+    found = measure_agreement([1, 2, 3, 4, 5], [2, 2, 3, None, 5])
     actual = (found.n, found.unparsed, found.mae.value, found.bias.value, found.exact.value)
     assert actual == (4, 1, 0.25, 0.25, 0.75)
     expected = (0.9661, 0.9487)
@@ -173,7 +173,7 @@ def test_agreement_by_hand() -> None:
     [([], []), ([3], [None]), ([3, 4], [3, 4]), ([5, 5, 5], [1, 2, 3]), ([1, 2, 3], [4, 4, 4])],
 )
 def test_without_correlation_there_is_none(given: list[float], judged: list[float | None]) -> None:
-    found = agreement_of(given, judged)
+    found = measure_agreement(given, judged)
     assert found.pearson.value is None and found.spearman.value is None
     assert (found.mae.value is None) is (found.n == 0)
 
@@ -185,9 +185,9 @@ def repeat3(values: Iterable[Any]) -> list[Any]:
 def test_answers_of_one_article_are_resampled_together() -> None:
     given = [1.0, 2.0, 4.0, 5.0, 2.0, 3.0]
     judged = [2.0, 2.0, 3.0, 5.0, 1.0, 4.0]
-    alone = agreement_of(given, judged)
-    three = agreement_of(repeat3(given), repeat3(judged))
-    together = agreement_of(repeat3(given), repeat3(judged), repeat3("abcdef"))
+    alone = measure_agreement(given, judged)
+    three = measure_agreement(repeat3(given), repeat3(judged))
+    together = measure_agreement(repeat3(given), repeat3(judged), repeat3("abcdef"))
     assert together.mae.value == three.mae.value == alone.mae.value
 
     def width(one: Any) -> float:

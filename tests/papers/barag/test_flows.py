@@ -36,10 +36,16 @@ from rallebench.papers.barag.workflow import (
     UNDECIDED,
     BaragAgent,
     Prompts,
-    context_of,
-    recent,
+    context_text,
+    recent_turns,
 )
-from rallebench.papers.barag.workflow_uncertain import Rule, both, branches_of, certainty, uncertain
+from rallebench.papers.barag.workflow_uncertain import (
+    Rule,
+    both,
+    certainty,
+    find_branches,
+    uncertain,
+)
 from rallebench.workflows import WORKFLOWS
 
 PROMPTS = Prompts("naive", "basic", "decide?", "more?")
@@ -188,10 +194,10 @@ def test_blank_and_too_long_queries_ask_nobody(name: str) -> None:
 
 def test_history_is_the_last_three_turns_and_fewer_where_they_are_long() -> None:
     turns = [Message(role, f"{role} {n}") for n in range(5) for role in ("user", "assistant")]
-    assert recent(turns) == tuple(turns[4:])
+    assert recent_turns(turns) == tuple(turns[4:])
     lengths = (("user", 20_000), ("assistant", 1), ("user", 5000), ("assistant", 1))
     long = [Message(role, "x" * length) for role, length in lengths]
-    assert recent(long) == tuple(long[2:])
+    assert recent_turns(long) == tuple(long[2:])
     question = Question("q", "Who?", history=tuple(turns[-2:]))
     for history, before in (
         (True, [("user", "user 4"), ("assistant", "assistant 4")]),
@@ -262,10 +268,10 @@ def test_both_branches_are_told_apart_again() -> None:
     episode = Episode(
         "q", "barag-both", tuple(Step(one, reply) for one, reply in zip(asked, replies)), outcome
     )
-    found = branches_of(episode, 1, True)
+    found = find_branches(episode, 1, True)
     assert found is not None and (found.draft.reply.text, found.read.reply.text) == ("Ada", "Bea")
     assert found.decision is not None and found.decision.reply.tool_calls and found.hits == HITS
-    assert branches_of(Episode("q", "barag-both", (), Outcome("", "blank")), 1, True) is None
+    assert find_branches(Episode("q", "barag-both", (), Outcome("", "blank")), 1, True) is None
 
 
 # as the published runs have it
@@ -285,7 +291,7 @@ def test_published_contexts_are_our_chunks_of_these_articles_joined(shared_data:
         parts = context.removesuffix("\n \n").split("\n \nTitle: ")[1:]
         texts = [f"Title: {text}" for text in parts]
         hits = [Hit(Passage(str(n), text), 1.0) for n, text in enumerate(texts)]
-        assert context == context_of(hits) and len(texts) == 5
+        assert context == context_text(hits) and len(texts) == 5
         for text in texts:
             title = text.partition("\n")[0].removeprefix("Title: ")
             if content := articles.get(title):

@@ -15,12 +15,12 @@ from rallebench.papers.barag.runs import (
     BINS,
     AnswerRow,
     BaragRun,
-    bin_of,
     by_question,
+    find_bin,
     read_runs,
-    summary_of,
+    summarize,
 )
-from rallebench.papers.barag.tables import RUNS, agrees, rounded
+from rallebench.papers.barag.tables import RUNS, agrees, round_like
 
 # rows, truthfulness, relevance, input tokens, output tokens, flagged as retrieved, given a context, both 5: of the rows in the
 # data folder, added up by a script that shares no code with this project.
@@ -50,7 +50,7 @@ def tables(cli: CommandLine, runs: Path) -> Any:
 
 def test_the_published_rows_give_their_sums_to_the_digit(shared_data: Path) -> None:
     found = {
-        run.name: summary_of(run.rows) for run in read_runs(str(shared_data / "barag" / "runs"))
+        run.name: summarize(run.rows) for run in read_runs(str(shared_data / "barag" / "runs"))
     }
     counts = attrgetter("n_in", "n_out", "flagged", "retrieved", "perfect")
     assert {
@@ -144,7 +144,7 @@ def test_the_printed_tables_name_runs_of_the_manifest(shared_data: Path) -> None
     ],
 )
 def test_a_printed_cell_agrees_if_rounding_gives_it(cell: str, value: float, fits: bool) -> None:
-    assert agrees(cell, value) is fits and (fits or rounded(cell, value) != cell)
+    assert agrees(cell, value) is fits and (fits or round_like(cell, value) != cell)
 
 
 def row(n: int, truthfulness: Any, relevance: Any, **more: Any) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def test_a_question_that_a_set_repeats_is_counted_as_often_as_it_was_asked() -> 
 
 
 def test_sums_fall_into_unit_bins_centred_on_whole_numbers() -> None:
-    assert [bin_of(total) for total in (2, 2.4, 2.5, 9.5, 10)] == [2, 2, 3, 10, 10]
+    assert [find_bin(total) for total in (2, 2.4, 2.5, 9.5, 10)] == [2, 2, 3, 10, 10]
 
 
 FLAG = "'retrieved' is {!r}; it should be true or false"
