@@ -235,7 +235,7 @@ def declare_list(
 
 def declare_group(shape: type[T]) -> T:
     """A field of a dataclass that holds a declared dataclass, whose settings join the form at its place."""
-    group: T = field(default_factory=shape, metadata={"group": shape})
+    group: T = field(default_factory=shape, metadata={"setting": shape})
     return group
 
 
@@ -243,9 +243,18 @@ def dataclass_form(shape: type[DataClass]) -> dict[str, Setting]:
     """Name → setting of a dataclass whose fields are declared by :func:`declare`, those of its groups included."""
     form: dict[str, Setting] = {}
     for part in fields(shape):
-        group = part.metadata.get("group")
-        form |= dataclass_form(group) if group else {part.name: part.metadata["setting"]}
+        declared = _declaration(part)
+        if isinstance(declared, Setting):
+            form[part.name] = declared
+        elif declared is not None:
+            form |= dataclass_form(declared)
     return form
+
+
+def _declaration(part: Field[Any]) -> Setting | type[DataClass] | None:
+    """The setting of a field, or the group that it holds; None for a field that is not declared."""
+    declared: Setting | type[DataClass] | None = part.metadata.get("setting")
+    return declared
 
 
 def fill(shape: type[T], values: Json) -> T:
@@ -257,8 +266,9 @@ def fill(shape: type[T], values: Json) -> T:
     """
     parts: dict[str, Any] = {}
     for part in fields(shape):
-        if group := part.metadata.get("group"):
-            parts[part.name] = fill(group, values)
+        declared = _declaration(part)
+        if isinstance(declared, type):
+            parts[part.name] = fill(declared, values)
         elif part.name in values:
             parts[part.name] = values[part.name]
     return shape(**parts)
