@@ -1,4 +1,4 @@
-"""Models on disk, as language models and encoders load them: files, required memory, failed loads.
+"""Models on disk, as loaded by language models and encoders: files, required memory, failed loads.
 
 Nothing here imports torch before a model is loaded.
 """

@@ -13,7 +13,7 @@ long."""
 
 
 class Header(GGUFReader):  # type: ignore[misc]
-    """The fields and tensors of a file; of a long array only its length is known."""
+    """Fields and tensors of a file; only the length of a long array is known."""
 
     def count(self, name: str) -> int:
         """Return the length of an array; 0 if absent."""
@@ -21,7 +21,7 @@ class Header(GGUFReader):  # type: ignore[misc]
         return int(field.parts[4][0]) if field is not None else 0
 
     def value(self, name: str) -> Any:
-        """Return a field as a Python value, of a list of numbers the largest; None if it is absent or too long."""
+        """Return a field as a Python value (the largest of a list of numbers); None if it is absent or too long."""
         field = self.fields.get(name)
         if field is None or not field.data:
             return None

@@ -1,4 +1,4 @@
-"""Errors of transformers, torch and the hub, each as one sentence that says what to do."""
+"""Errors of transformers, torch and the hub, each as one sentence with advice."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
         )
     if "Unrecognized configuration class" in text:
         return UsageError(
-            f"{where} is not a causal or encoder–decoder model; choose a model that writes text."
+            f"{where} is not a causal or encoder–decoder model; choose a model that generates text."
         )
     if "ignore_mismatched_sizes" in text:
         return BadFileError(
@@ -109,7 +109,7 @@ def _not_this_model(error: Exception, text: str, where: str) -> RalleError | Non
         return damaged_weights(where)
     if "backend tokenizer" in text:
         return BadFileError(
-            f"{where} holds no readable tokenizer; copy the model's tokenizer.json and "
+            f"{where} contains no readable tokenizer; copy the model's tokenizer.json and "
             "tokenizer_config.json into it (old models also need: pip install sentencepiece)."
         )
     return None

@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 BITS = {"float32": 32, "float16": 16, "bfloat16": 16, "8bit": 8, "4bit": 4.13}
 """Bits per weight in memory; nf4 with double quantisation: Dettmers et al. 2023, arXiv:2305.14314."""
 
-# A tensor in one of these formats is loaded in the requested dtype; any other is quantised already and stays.
+# A tensor in one of these formats is loaded in the requested dtype; any other is already quantised and stays so.
 _PLAIN = {"F64", "F32", "F16", "BF16"}
 
-# Bits of other formats; the default is 8.
+# bits of other formats; the default is 8
 _STORED = {"I64": 64, "U64": 64, "I32": 32, "U32": 32, "I16": 16, "U16": 16}
 
-# Names of embeddings, output heads, and experts that transformers joins into one tensor; bitsandbytes does not
-# quantise them.
+# Names of embeddings, output heads, and experts that transformers joins into one tensor; bitsandbytes does not quantise
+# these.
 _NOT_QUANTISED = ("embed", "lm_head", "shared.", "wte", "wpe", ".experts.")
 
-# The names of a value in configurations, the most exact first.
+# names of a value in configurations, the most exact first
 _LAYERS = (
     "num_decoder_layers",
     "decoder_layers",
@@ -64,13 +64,13 @@ def model_folder(name: str, model: str) -> Path | None:
     if not folder.exists():
         if model.startswith(("/", ".", "~")) or "\\" in model or model.count("/") > 1:
             raise BadFileError(
-                f"{name!r}: the folder {model} does not exist; give the folder that holds the model's "
+                f"{name!r}: the folder {model} does not exist; give the folder with the model's "
                 "config.json, or a Hugging Face id such as owner/model."
             )
         return None
     if not folder.is_dir():
         raise BadFileError(
-            f"{name!r}: {folder} is a file; give the folder that holds the model's config.json."
+            f"{name!r}: {folder} is a file; give the folder with the model's config.json."
         )
     if not (folder / "config.json").exists():
         adapter = (folder / "adapter_config.json").exists()
@@ -81,12 +81,12 @@ def model_folder(name: str, model: str) -> Path | None:
         elif file:
             mend = f"give the GGUF file in it ({file})"
         raise BadFileError(
-            f"{name!r}: {folder} has no config.json, so it holds no whole model; {mend}."
+            f"{name!r}: {folder} has no config.json, so it is not a complete model; {mend}."
         )
     config = read_json(folder / "config.json")
     if not isinstance(config, dict) or not config.get("model_type"):
         raise BadFileError(
-            f"{folder / 'config.json'} names no model_type; give the folder of a language model."
+            f"{folder / 'config.json'} lacks model_type; give the folder of a language model."
         )
     weight_files(folder)
     return folder.resolve()
@@ -101,7 +101,7 @@ def weight_files(folder: Path) -> list[Path]:
         if index.is_file():
             return _shards(folder, index)
     raise BadFileError(
-        f"{folder} holds no weights (model.safetensors or pytorch_model.bin, or shards with their index); "
+        f"{folder} contains no weights (model.safetensors or pytorch_model.bin, or shards with their index); "
         "download the model again."
     )
 
@@ -123,8 +123,8 @@ def _shards(folder: Path, index: Path) -> list[Path]:
 def content_hash(folder: Path) -> str:
     """Return ``sha256:`` and 12 hex digits over the configuration, the tokenizer and the weights.
 
-    Of a weight file over 8 MB, its size and 128 samples of 64 KB are hashed: that distinguishes another training run of
-    equal size in milliseconds, without reading 14 GB.
+    Of a weight file over 8 MB, only its size and 128 samples of 64 KB are hashed, which distinguish training runs of equal
+    size in milliseconds, without reading 14 GB.
     """
     total = sha256()
     texts = sorted(file for file in folder.iterdir() if file.suffix in _TEXTUAL and file.is_file())
@@ -167,7 +167,7 @@ def weight_bits(
 
 
 def tensors(file: Path) -> Iterator[Tensor]:
-    """Yield the tensors that a safetensors header names; raises BadFileError."""
+    """Yield the tensors in a safetensors header; raises BadFileError."""
     for name, (shape, dtype, _) in _header(file).items():
         yield name, math.prod(shape), dtype, len(shape)
 
@@ -201,7 +201,7 @@ def _header(file: Path) -> dict[str, tuple[tuple[int, ...], str, int]]:
 def damaged_weights(where: Path | str) -> BadFileError:
     """Return the error for unreadable weights."""
     return BadFileError(
-        f"The weights in {where} are damaged, cut short, or only a git-lfs pointer; download the model again."
+        f"The weights in {where} are damaged, truncated, or only a git-lfs pointer; download the model again."
     )
 
 
@@ -284,7 +284,9 @@ def _empty_model(folder: Path) -> tuple[Tensor, ...]:
 
 
 def resolve_dtype(dtype: str, stored: Any, device: str) -> str:
-    """Return the dtype; 'auto' means that of the stored weights, except float32 for float16 on a CPU, which is slow at it."""
+    """Return the dtype; 'auto' means that of the stored weights, but float32 instead of float16 on a CPU, where float16
+    is slow.
+    """
     if dtype != "auto":
         return dtype
     known = str(stored or "float32").removeprefix("torch.")

@@ -33,7 +33,7 @@ _SPLIT = re.compile(r"-\d{5}-of-\d{5}\.gguf$", re.IGNORECASE)
 _IN_PACKAGE = re.compile(r"package:([\w.-]+)==([\w.+-]+)/([^/\\]+\.gguf)", re.IGNORECASE)
 
 _ENCODERS = re.compile(r"bert|t5encoder|embedding")
-"""Architectures of embedding models, which write no text."""
+"""Architectures of embedding models, which generate no text."""
 
 _FACTS = {
     "block_count": "num_hidden_layers",
@@ -43,18 +43,19 @@ _FACTS = {
     "embedding_length": "hidden_size",
     "context_length": "max_position_embeddings",
 }
-"""A fact of a header, after the architecture → its name in a configuration of transformers."""
+"""A fact of a header, after the architecture → its name in a transformers configuration."""
 
 _NAMES = (("token_embd.", "embed_tokens."), ("output.", "lm_head."))
-"""Beginnings of names of tensors → as transformers names them; those that bitsandbytes does not quantise."""
+"""Prefixes of tensor names → their names in transformers; bitsandbytes does not quantise these."""
 
 _FLOATS = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
 @dataclass(frozen=True, slots=True)
 class GgufModel:
-    """A language model's header. ``config``: its facts under the names of transformers; ``dtype``: number format of the
-    converted weights; ``template``: True if it has a chat template."""
+    """A language model's header. ``config``: its facts under the names of transformers; ``dtype``: number format of the converted
+    weights; ``template``: True if it has a chat template.
+    """
 
     path: Path
     architecture: str
@@ -112,12 +113,12 @@ def converted_copy(cache: Path, file: Path) -> Path | None:
 def _inside(name: str, folder: Path, inside: str) -> Path:
     if folder.suffix.lower() == ".gguf" or not folder.is_dir():
         raise BadFileError(
-            f"{name!r}: gguf_file is set, so the model must be the folder that holds {inside}; {folder} is not a folder."
+            f"{name!r}: gguf_file is set, so the model must be the folder with {inside}; {folder} is not a folder."
         )
     path = folder / inside
     if path.parent != folder or not path.is_file():
         here = ", ".join(sorted(file.name for file in folder.glob("*.gguf"))) or "none"
-        raise BadFileError(f"{name!r}: {folder} holds no {inside}; GGUF files there: {here}.")
+        raise BadFileError(f"{name!r}: {folder} contains no {inside}; GGUF files there: {here}.")
     return path.resolve()
 
 
@@ -136,12 +137,12 @@ def _in_package(name: str, model: str) -> Path:
         if path.name == file and (place := Path(str(path.locate()))).is_file():
             return place.resolve()
     raise MissingPackageError(
-        package, "(the model comes with it)", f"--no-deps {package}=={version}"
+        package, "(the model is part of it)", f"--no-deps {package}=={version}"
     )
 
 
 def gguf_model(path: Path) -> GgufModel:
-    """Return the language model in a file. Raises BadFileError if the file holds none or only a part."""
+    """Return the language model in a file. Raises BadFileError if the file contains none or only a part."""
     need_packages(("gguf",), "none", "GGUF files need it")
     return _read_model(path, *_state(path))
 
@@ -163,7 +164,7 @@ def _read_model(path: Path, size: int, mtime: int) -> GgufModel:
     architecture = str(header.value("general.architecture") or "")
     _check_kind(path, header, architecture)
     stored = {tensor.tensor_type.name for tensor in header.tensors}
-    # A 16-bit file has 32-bit norms; blocks of fewer bits are converted to 16.
+    # a 16-bit file has 32-bit norms; blocks of fewer bits are converted to 16
     dtype = "float32" if stored == {"F32"} else _FLOATS.get(next(iter(stored - {"F32"})), "")
     if len(stored - {"F32"}) > 1 or not dtype:
         dtype = "bfloat16"
@@ -192,12 +193,12 @@ def _header(path: Path) -> Header:
         return Header(path)
     except (ValueError, IndexError, KeyError, OverflowError, MemoryError, struct.error):
         raise BadFileError(
-            f"{path} is cut short or damaged, so llama.cpp cannot read it either; download the model again."
+            f"{path} is truncated or damaged, so llama.cpp cannot read it either; download the model again."
         ) from None
 
 
 def _check_kind(path: Path, header: Header, architecture: str) -> None:
-    """Raise BadFileError for a part of a model, and for a model that writes no text."""
+    """Raise BadFileError for a part of a model, and for a model that generates no text."""
     parts, kind = header.value("split.count") or 1, header.value("general.type") or "model"
     if parts > 1 or _SPLIT.search(path.name):
         raise BadFileError(
@@ -206,17 +207,17 @@ def _check_kind(path: Path, header: Header, architecture: str) -> None:
         )
     if kind != "model" or not header.tensors:
         raise BadFileError(
-            f"{path} holds no whole language model (its kind is {kind}); give the file of the model that it belongs to, or "
+            f"{path} does not contain a complete language model (its kind is {kind}); give the file of the model that it belongs to, or "
             "serve both with llama.cpp and add that server."
         )
     if _ENCODERS.search(architecture) or header.value(f"{architecture}.pooling_type"):
         raise BadFileError(
-            f"{path} holds an embedding model ({architecture}), which writes no text; choose a language model, or serve it "
+            f"{path} contains an embedding model ({architecture}), which generates no text; choose a language model, or serve it "
             f"with llama.cpp (llama-server -m {path} --embedding) for an encoder."
         )
     if not header.count("tokenizer.ggml.tokens"):
         raise BadFileError(
-            f"{path} holds no tokenizer; choose a file with one, which llama.cpp needs too."
+            f"{path} contains no tokenizer; choose a file with one, which llama.cpp needs, too."
         )
 
 

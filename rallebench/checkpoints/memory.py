@@ -1,6 +1,6 @@
-"""Memory that a model will need, estimated before it is loaded and without a network.
+"""Estimate of the memory that a model needs, before it is loaded and without a network.
 
-The estimate uses the headers of the weights; if they are missing or pickled, the empty model that transformers creates
+The estimate uses the headers of the weights; if these are missing or pickled, the empty model that transformers creates
 from the configuration on torch's meta device.
 """
 
@@ -30,11 +30,11 @@ from rallebench.core.files import read_json
 from rallebench.core.memory import Memory, free_ram_bytes, free_vram_bytes, size
 from rallebench.core.versions import imported_module
 
-LESS = "choose quantization 4bit or 8bit, unload another model, or take a smaller one"
+LESS = "choose quantization 4bit or 8bit, unload another model, or choose a smaller one"
 """Advice for a model that does not fit."""
 
 CONTEXT = 2048
-"""Tokens of prompt and answer that size the key-value cache, unless the model's window is smaller."""
+"""Tokens of prompt and answer that determine the key-value cache, unless the model's window is smaller."""
 
 SPREAD = ("auto", "balanced", "balanced_low_0", "sequential")
 """Device maps that spread a model over all devices."""
@@ -43,7 +43,7 @@ TIGHT = 0.85
 """Share of the free memory above which a model fits only tightly."""
 
 SPARE = 100_000_000
-"""Bytes of freed blocks that quantising holds on to for a while; measured."""
+"""Bytes of freed blocks that quantisation keeps for a while; measured."""
 
 TEMPORARY = 32
 """Bytes per weight of the largest matrix while it is quantised: the original, the cast and the blocks."""
@@ -58,8 +58,9 @@ FIRST_USE = {
     READER: 16_000_000,
 }
 """Bytes of RAM that the first load of a process takes and keeps besides the weights: the loader's thread, kernels read from
-disk, tables of bitsandbytes. Measured on a CPU in fresh processes for Llamas of 1.5 to 103 million weights, for MiniLM and for
-the reader (tests/checkpoints/test_memory_measured.py repeats the measurement); a second load takes only its weights."""
+disk, tables of bitsandbytes. Measured on a CPU in fresh processes for Llamas of 1.5 to 103 million weights, for MiniLM and
+for the reader (tests/checkpoints/test_memory_measured.py repeats the measurement); a second load takes only its weights.
+"""
 
 TOKEN = {ENCODER: 300, READER: 500}
 """Bytes of RAM per vocabulary entry: the tokenizer and, for the reader, a second word list. Measured."""
@@ -90,7 +91,7 @@ class MemoryNeed:
 
     @property
     def resident(self) -> int:
-        """Memory in use once the model is loaded."""
+        """Memory in use after loading."""
         return self.weights + self.tokenizer + self.first_use
 
     @property

@@ -1,4 +1,4 @@
-"""Packages that load a model: checked beforehand, their warnings silenced."""
+"""Packages needed to load a model: checked beforehand, their warnings silenced."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rallebench.core.errors import MissingPackageError
 def need_packages(packages: Sequence[str], quantization: str, use: str) -> None:
     """Raise MissingPackageError for a package that is not installed; ``use``: its purpose, as a clause."""
     if "torch" not in sys.modules:
-        # Spinning threads stall a shared machine; torch reads this variable once.
+        # spinning threads stall a shared machine; torch reads this variable once
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for package in packages:
         if importlib.util.find_spec(package) is None:
@@ -38,8 +38,7 @@ def are_importing() -> bool:
 def import_class(where: str) -> None:
     """Create the model of a folder or hub id without weights, so that imports are not measured as part of the load.
 
-    One thread at a time, because transformers imports its parts on first use, and two threads that do so may
-    deadlock.
+    One thread at a time, because transformers imports its parts on first use, and two threads doing so may deadlock.
     """
     with _importing:
         if where in _imported:
@@ -53,7 +52,9 @@ def import_class(where: str) -> None:
 
 
 def eight_bits(threshold: float = 6.0) -> Any:
-    """Return the configuration of 8-bit layers, without bitsandbytes' warning at every call that they compute in float16."""
+    """Return the configuration of 8-bit layers, without bitsandbytes' warning, at every call, that they compute in
+    float16.
+    """
     from transformers import BitsAndBytesConfig
 
     logging.getLogger("bitsandbytes.autograd._functions").addFilter(_is_no_cast_warning)

@@ -55,7 +55,7 @@ COLUMNS = (
     ),
 )
 def tradeoff(args: argparse.Namespace) -> Result:
-    """Measure every index in a process of its own, at every setting of its search."""
+    """Measure every index in a process of its own, at every search setting."""
     workbench = open_workbench(args)
     name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
     request = experiment_requests.tradeoff_request(

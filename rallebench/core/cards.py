@@ -1,4 +1,4 @@
-"""A metric's card: its definition, and everything else that a reader of its numbers should know."""
+"""A metric's card: its definition, and other facts that a reader of its numbers should know."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ TOOLS = {"encoder": "an encoder", "model": "a model", "judge": "a language model
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What a reader of a number should know.
+    """Facts that a reader of a number should know.
 
-    ``needs``: what the gold must hold, joined with ``+``; ``wants``: what it must hold in that, or '';
-    ``tool``: what has to be loaded besides, or ''.
-    ``higher_is_better`` is None where neither direction is good. ``range``: None is no bound. ``over_all``:
-    the figure over all answers at once that stands beside the mean, or ''. ``option``: what may follow the
-    name after a colon, or ''. ``k``: the cut-off, None without one.
+    ``needs``: required gold, joined with ``+``; ``wants``: the required part of it, or '' for all; ``tool``: the required
+    model, or ''. ``higher_is_better``: None if neither direction is better. ``range``: None stands for no bound.
+    ``over_all``: the score over all answers at once, shown beside the mean, or ''. ``option``: the text allowed after the
+    name and a colon, or ''. ``k``: the cut-off, None without one.
     """
 
     name: str
@@ -61,25 +60,25 @@ class Card:
 
     @property
     def interval(self) -> str:
-        """What the 95 % interval of its mean is, in words."""
+        """The method of the mean's 95 % interval, in words."""
         known = None not in self.range
         how = "the interval of Agresti and Coull" if known else "Student's t"
         return f"{how} with a cluster-robust standard error: {CLUSTERS}."
 
     @property
     def needed(self) -> str:
-        """What the gold must hold and what has to be loaded, in words."""
+        """The required gold and models, in words."""
         gold = [NEEDS.get(part, part) for part in self.needs.split("+") if part]
         parts = [self.wants] if self.wants else gold
         return ", ".join([*parts, TOOLS[self.tool]] if self.tool else parts) or "nothing"
 
     def to_json(self) -> Json:
-        """Every field, ``range`` as a list, and the four above in words."""
+        """Return every field, ``range`` as a list, and the four properties above."""
         words = {key: getattr(self, key) for key in ("direction", "bounds", "needed", "interval")}
         return {**asdict(self), "range": list(self.range), **words}
 
     def facts(self) -> dict[str, str]:
-        """The card fact by fact; facts that do not apply are left out."""
+        """Return the card fact by fact; facts that do not apply are left out."""
         facts = {
             "Definition": self.definition,
             "Details": self.details,
@@ -97,7 +96,7 @@ class Card:
         return {name: " ".join(fact.split()) for name, fact in facts.items() if fact}
 
     def text(self) -> str:
-        """The card as a person reads it in a terminal."""
+        """Return the card as text for a terminal."""
         folded = [
             textwrap.fill(
                 f"{name + ':':<15}{fact}", 100, initial_indent="  ", subsequent_indent=" " * 17

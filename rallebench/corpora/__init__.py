@@ -1,7 +1,7 @@
 """Corpus formats, chunking, and the passage store.
 
-A format is a reader ``(source) -> Iterator[CorpusRow]``, one per file. It streams and reports every bad
-row to ``source.bad``; ``reading`` adds page maps and checks ids for all formats.
+A format is a reader ``(source) -> Iterator[CorpusRow]``, one per file. It streams, and reports every bad row to
+``source.bad``; ``reading`` adds page maps and checks ids for all formats.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ CORPORA: Registry[Reader] = Registry(
     "corpus format",
     "rallebench.corpora",
     traits={
-        "recognises": "(path) → whether it looks like this format; without it, the format must be named",
-        "documents": "whether it reads documents, which are cut into passages, rather than rows, which are passages",
+        "recognises": "(path) → True if it looks like this format; without it, the format must be named",
+        "documents": "True if it reads documents, which are cut into passages, rather than rows, which are passages",
         "sample": "a small valid file, name → text; names with a common folder make a folder",
     },
 )

@@ -24,7 +24,7 @@ SEPARATORS = ("\n\n", "\n", " ")
 
 
 def units(text: str, unit: str) -> tuple[array[int], array[int]]:
-    """Starts and ends of the words or tokens of a text; 16 bytes each."""
+    """Return the starts and ends of the words or tokens of a text; 16 bytes each."""
     starts, ends = array("q"), array("q")
     for match in PIECES[unit].finditer(text):
         starts.append(match.start())
@@ -33,7 +33,7 @@ def units(text: str, unit: str) -> tuple[array[int], array[int]]:
 
 
 def windows(count: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
-    """(first, last + 1) of windows of ``size`` over ``count`` items.
+    """Yield (first, last + 1) of windows of ``size`` over ``count`` items.
 
     >>> list(windows(5, 3, 1)), list(windows(3, 3, 1)), list(windows(0, 3, 1))
     ([(0, 3), (2, 5)], [(0, 3)], [])
@@ -45,7 +45,7 @@ def windows(count: int, size: int, overlap: int) -> Iterator[tuple[int, int]]:
 
 
 def blocks(text: str, size: int, overlap: int, unit: str) -> Spans:
-    """Spans of ``size`` words, tokens or characters; neighbours share ``overlap`` of them."""
+    """Return spans of ``size`` words, tokens or characters; neighbours share ``overlap`` of them."""
     if unit == "characters":
         return list(windows(len(text), size, overlap))
     starts, ends = units(text, unit)
@@ -53,9 +53,9 @@ def blocks(text: str, size: int, overlap: int, unit: str) -> Spans:
 
 
 def recursive(text: str, size: int, overlap: int) -> Spans:
-    """Chunks of at most ``size`` characters, split at blank lines; longer pieces at newlines, then at spaces,
-    then anywhere. Pieces are joined up to ``size``; the last ones are repeated up to ``overlap`` characters;
-    white space at both ends is removed.
+    """Return chunks of at most ``size`` characters, split at blank lines; longer pieces at newlines, then at spaces, then anywhere.
+    Pieces are joined up to ``size``; the last ones are repeated up to ``overlap`` characters; white space at both ends is
+    removed.
 
     Equal to LangChain's RecursiveCharacterTextSplitter, whose chunks BARAG indexes.
     """
@@ -93,7 +93,7 @@ def _recursive(
 
 
 def _split(text: str, start: int, end: int, separator: str) -> Iterator[tuple[int, int]]:
-    """Pieces that begin with ``separator``, except the first."""
+    """Yield pieces that begin with ``separator``, except the first."""
     at = text.find(separator, start, end)
     while at >= 0:
         if at > start:

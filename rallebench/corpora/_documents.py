@@ -35,7 +35,7 @@ class Document(NamedTuple):
 
 
 class UnreadableError(Exception):
-    """Unreadable document. The message continues a sentence that begins with the file's name."""
+    """An unreadable document. The message continues a sentence that begins with the file's name."""
 
 
 def decode(data: bytes, named: Sequence[str] = ()) -> tuple[str, str]:
@@ -48,7 +48,7 @@ def decode(data: bytes, named: Sequence[str] = ()) -> tuple[str, str]:
     """
     text, guessed = _decode(data, named)
     if "\0" in text:
-        raise UnreadableError("holds binary data; a text file is needed.")
+        raise UnreadableError("contains binary data; a text file is needed.")
     return text, guessed
 
 
@@ -60,7 +60,7 @@ def _decode(data: bytes, named: Sequence[str]) -> tuple[str, str]:
             except UnicodeDecodeError:
                 name = encoding.upper().removesuffix("-LE").removesuffix("-BE")
                 raise UnreadableError(
-                    f"begins as {name} text and is not valid {name}; save it as UTF-8 and try again."
+                    f"begins as {name} text but is not valid {name}; save it as UTF-8 and try again."
                 ) from None
     for encoding in (*named, "utf-8"):
         try:
@@ -80,19 +80,19 @@ def _decode(data: bytes, named: Sequence[str]) -> tuple[str, str]:
 
 
 def read_plain(path: Path) -> Document:
-    """The text of a file, unchanged."""
+    """Return the text of a file, unchanged."""
     text, guessed = decode(path.read_bytes())
     return Document(text.replace("\r\n", "\n").strip(), guessed=guessed)
 
 
 def read_markdown(path: Path) -> Document:
-    """Markdown, unchanged, with its title."""
+    """Return Markdown unchanged, with its title."""
     document = read_plain(path)
     return document._replace(title=markdown_title(document.text))
 
 
 def markdown_title(text: str) -> str:
-    """The title in the front matter, else the first heading; '' if there is none.
+    """Return the title in the front matter, else the first heading; '' if there is none.
 
     >>> markdown_title("intro\\n\\n# The *moon* #\\ntext"), markdown_title("The moon\\n========\\ntext")
     ('The *moon*', 'The moon')
@@ -106,7 +106,7 @@ def markdown_title(text: str) -> str:
 
 
 def _front_title(mark: str, matter: str) -> str:
-    """The title in YAML (``---``) or TOML (``+++``) front matter; '' if it has none."""
+    """Return the title in YAML (``---``) or TOML (``+++``) front matter; '' if it has none."""
     if mark == "+++":
         line = _TOML_TITLE.search(matter)
         return str(ast.literal_eval(line[1])).strip() if line else ""
@@ -129,7 +129,7 @@ def _is_title(name: object) -> bool:
 
 
 def _heading(text: str) -> str:
-    """The first heading outside quotations and lists, per CommonMark; text over several lines is a paragraph."""
+    """Return the first heading outside quotations and lists, per CommonMark; text over several lines is a paragraph."""
     from markdown_it import MarkdownIt
 
     tokens = MarkdownIt("commonmark").disable("inline").parse(text)

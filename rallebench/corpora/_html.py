@@ -17,7 +17,7 @@ MAX_BYTES = 16 * 2**20
 """Larger pages are refused; the longest Wikipedia articles are under 5 MB."""
 
 SECONDS = 60.0
-"""Processor seconds for a page; one of MAX_BYTES takes about 10."""
+"""Processor seconds per page; a page of MAX_BYTES takes about 10."""
 
 HIDDEN = ("noscript", "template", "svg")
 RAW = ("script", "style", "title", "textarea")
@@ -112,7 +112,7 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _no_tag(text: str, at: int) -> tuple[int, str]:
-    """The end of a "<" that does not begin a tag, and its visible text; an unclosed comment hides the rest."""
+    """Return the end of a "<" that does not begin a tag, and its visible text; an unclosed comment hides the rest."""
     if text.startswith("<!--", at):
         end, length = text.find("-->", at + 4), 3
     elif text.startswith(("<!", "<?", "</"), at):
@@ -123,7 +123,7 @@ def _no_tag(text: str, at: int) -> tuple[int, str]:
 
 
 def _tag_end(text: str, at: int, unpaired: set[str]) -> int:
-    """The end of a tag; a quoted value may contain ">". ``unpaired``: quotes without a second occurrence."""
+    """Return the end of a tag; a quoted value may contain ">". ``unpaired``: quotes without a second occurrence."""
     while sign := _IN_TAG.search(text, at):
         if sign[0] == ">":
             return sign.end()

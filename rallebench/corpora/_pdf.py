@@ -30,11 +30,11 @@ CHARACTERS = 64 * 2**20
 """Maximum characters of text per file."""
 
 _TOO_LONG = f"is a PDF with more than {CHARACTERS // 2**20} million characters of text; divide it."
-_TOO_LARGE = f"is a PDF that needs more than {MEMORY // 2**30} GB of memory to be read; divide it, or save it again."
+_TOO_LARGE = f"is a PDF that needs more than {MEMORY // 2**30} GB of memory to be read; divide it, or re-save it."
 
 
 class PDFReader:
-    """Reads PDFs one after another in a child, which the first one starts. Close the reader at the end."""
+    """Reads PDFs one after another in a child process, which starts with the first one. Close the reader at the end."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._seconds = seconds
@@ -76,11 +76,9 @@ class PDFReader:
         self.close()
         if late.is_set() or child.returncode == -14:  # SIGALRM
             raise UnreadableError(
-                f"is a PDF that takes longer than {self._seconds:g} seconds to read; divide it, or save it again."
+                f"is a PDF that takes longer than {self._seconds:g} seconds to read; divide it, or re-save it."
             )
-        raise UnreadableError(
-            "is a PDF that cannot be read (it ended the program that reads it); save it again."
-        )
+        raise UnreadableError("is a PDF that crashed the program that reads it; re-save it.")
 
     def close(self) -> None:
         child, self._child = self._child, None
@@ -134,7 +132,7 @@ def _read(path: str) -> dict[str, str]:
         return {"error": f"is not a PDF that can be read ({reason})."}
     text = "\n\n".join(page for page in pages if page)
     if not text:
-        return {"error": "holds no text, only pictures; recognise its text (OCR) first."}
+        return {"error": "contains only pictures, no text; run OCR on it first."}
     return {
         "text": text.encode("utf-8", "replace").decode(),
         "title": title.encode("utf-8", "replace").decode(),

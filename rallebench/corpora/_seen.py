@@ -11,7 +11,7 @@ Hashes = NDArray[np.uint64]
 
 
 def hashes(ids: Sequence[str]) -> Hashes:
-    """64-bit hashes, valid in this process only."""
+    """Return 64-bit hashes, valid in this process only."""
     return np.array([hash(doc_id) & 0xFFFFFFFFFFFFFFFF for doc_id in ids], dtype=np.uint64)
 
 
@@ -25,7 +25,7 @@ class SeenIds:
         self._levels: list[Hashes] = []
 
     def add(self, ids: Sequence[str]) -> list[int]:
-        """Add a batch; return the positions of its probably repeated ids, in order."""
+        """Add a batch; return the positions of its possibly repeated ids, in order."""
         new = hashes(ids)
         candidates = np.zeros(len(ids), dtype=bool)
         for level in self._levels:

@@ -37,9 +37,8 @@ METADATA_TOKENS = 2
 
 
 def sentences(text: str, size: int, overlap: int) -> Spans:
-    """Chunks of whole sentences, at most ``size`` tokens. A chunk begins with the last sentences of the previous
-    one, up to ``overlap`` tokens, if another sentence still fits. A longer sentence is split at its commas, else
-    between tokens.
+    """Return chunks of whole sentences, at most ``size`` tokens. A chunk begins with the last sentences of the previous one, up to
+    ``overlap`` tokens, if another sentence still fits. A longer sentence is split at its commas, else between tokens.
 
     >>> [text for text in ("A b. C d. E f."[a:b] for a, b in sentences("A b. C d. E f.", 6, 3))]
     ['A b. C d.', 'C d. E f.']
@@ -60,7 +59,7 @@ def sentences(text: str, size: int, overlap: int) -> Spans:
 
 
 def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenStarts) -> Spans:
-    """``sentences``, counted in the tokens of an encoder; words of up to 64 characters are never cut.
+    """Return ``sentences``, counted in the tokens of an encoder; words of up to 64 characters are never cut.
 
     >>> def letters(text): return [place for place, letter in enumerate(text) if letter.isalpha()]
     >>> [text for text in ("Ab c. De f. Gh." [a:b] for a, b in encoder_sentences("Ab c. De f. Gh.", 5, 2, letters))]
@@ -86,8 +85,9 @@ def encoder_sentences(text: str, size: int, overlap: int, token_starts: TokenSta
 def _weights(
     text: str, starts: Sequence[int], ends: Sequence[int], token_starts: TokenStarts
 ) -> list[int]:
-    """Tokens that begin in each piece of a text. Encoders read a very long word, or long text without spaces, as one unknown
-    token, but not its parts; so each of its characters counts."""
+    """Count the tokens that begin in each piece of a text. Encoders read a very long word, or long text without spaces, as one
+    unknown token, but not its parts; so each of its characters counts.
+    """
     weights = [0] * len(starts)
     place = 0
     for at in token_starts(text) if weights else ():
@@ -115,17 +115,16 @@ def _weigh_unknown(
 
 
 def _ranges(cuts: list[int], first: int, last: int) -> Iterator[tuple[int, int]]:
-    """The ranges between ``cuts`` that are not empty."""
+    """Yield the non-empty ranges between ``cuts``."""
     return ((a, b) for a, b in pairwise([first, *cuts, last]) if a < b)
 
 
 def original_sentences(text: str, size: int, overlap: int, document: str) -> Spans:
-    """Chunks of CRUD-RAG's splitter (llama_index 0.9.32), as closely as possible offline.
+    """Return the chunks of CRUD-RAG's splitter (llama_index 0.9.32), as closely as possible offline.
 
-    ``size`` is reduced by the tokens of ``file_path: <document>`` and two more; a text within it stays
-    whole. Split rules, in order: paragraphs (two blank lines), English sentence ends, commas and full
-    stops, spaces, characters. The overlap may make a chunk longer than ``size``. For chunks across
-    articles, read the corpus with the format ``parts``.
+    ``size`` is reduced by the tokens of ``file_path: <document>`` and two more; a text within it stays whole. Splitting
+    rules, in order: paragraphs (two blank lines), English sentence ends, commas and full stops, spaces, characters. The
+    overlap may make a chunk longer than ``size``. For chunks across articles, read the corpus with the format ``parts``.
     """
     budget = size - len(PIECES["tokens"].findall(f"file_path: {document}")) - METADATA_TOKENS
     budget = max(1, budget)
@@ -140,7 +139,7 @@ def original_sentences(text: str, size: int, overlap: int, document: str) -> Spa
 
 
 def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterator[tuple[int, int]]:
-    """Pieces within ``budget``; uses an explicit stack, because texts are long."""
+    """Yield pieces within ``budget``; uses an explicit stack, because texts are long."""
     stack = [(0, len(text))]
     while stack:
         start, end = stack.pop()
@@ -152,7 +151,7 @@ def _splits(text: str, budget: int, tokens: Callable[[int, int], int]) -> Iterat
 
 
 def _best_cuts(text: str, start: int, end: int) -> Iterable[int]:
-    """Cuts of the first rule that divides the piece."""
+    """Return the cuts of the first rule that divides the piece."""
     rules: tuple[Callable[[], Iterable[int]], ...] = (
         lambda: (match.start() for match in PARAGRAPHS.finditer(text, start, end)),
         lambda: find_sentence_ends(text, ENGLISH_END, start, end),

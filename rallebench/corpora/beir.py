@@ -18,13 +18,13 @@ NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
 
 
 def corpus_file(path: Path) -> Path:
-    """The corpus file of a BEIR folder, or ``path`` itself. Raises BadFileError for a folder without one."""
+    """Return the corpus file of a BEIR folder, or ``path`` itself. Raises BadFileError for a folder without one."""
     if not path.is_dir():
         return path
     if file := _file_in(path):
         return file
     raise BadFileError(
-        f"{path} holds no corpus.jsonl; name a folder in BEIR's format, or the file itself."
+        f"{path} contains no corpus.jsonl; name a folder in BEIR's format, or the file itself."
     )
 
 
@@ -44,7 +44,7 @@ SAMPLE = """{"_id": "d1", "title": "Titan", "text": "Titan is a moon of Saturn."
 
 @CORPORA.register("beir", recognises=_recognises, sample={"scifact/corpus.jsonl": SAMPLE})
 def read_beir(source: Source) -> Iterator[CorpusRow]:
-    """BEIR's corpus.jsonl or the folder that holds it: _id, title, text."""
+    """BEIR's corpus.jsonl or a folder with it: _id, title, text."""
     inner = replace(source, path=corpus_file(source.path), total=0)
     source.total = inner.total
     for row in read_jsonl(inner):

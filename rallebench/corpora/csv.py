@@ -1,6 +1,6 @@
 """CSV with a header row: ``text``, and optionally ``id``, ``title`` and ``page_id``.
 
-The text may be called ``contents`` or ``content``. Without an id column a row's number (from 1) is its id.
+The text may be called ``contents`` or ``content``. Without an id column, the id is the row's number (from 1).
 Fields may contain line ends; other columns are ignored.
 """
 

@@ -40,7 +40,7 @@ READERS: dict[str, Callable[[Path, PDFReader], Document]] = {
 
 
 ROW = re.compile(r"[^\t]*\t|\s*[\[{]")
-"""Beginning of a line of a table or of JSON."""
+"""Beginning of a table row or of JSON."""
 
 
 def _recognises(path: Path) -> bool:
@@ -79,7 +79,7 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
     files = every if source.path.is_file() else list(filter(_is_document, every))
     if not files:
         raise BadFileError(
-            f"{source.path} holds no documents; a folder of {', '.join(READERS)} files is needed."
+            f"{source.path} contains no documents; a folder of {', '.join(READERS)} files is needed."
         )
     links = [path for path in source.path.rglob("*") if path.is_symlink() and not path.is_file()]
     others = [file for file in every if file not in files]
@@ -90,7 +90,7 @@ def read_folder(source: Source) -> Iterator[CorpusRow]:
         def read(file: Path) -> Document:
             reader = READERS.get(
                 file.suffix.lower()
-            )  # a file that is named is text, whatever its ending
+            )  # a file that is named directly is read as text, whatever its suffix
             return reader(file, pdfs) if reader else read_plain(file)
 
         yield from _documents(source, files, read)
@@ -105,7 +105,7 @@ def read_parts(source: Source) -> Iterator[CorpusRow]:
     """A folder of text files, each one a document (as in CRUD-RAG's experiments)."""
     files = files_in(source.path)
     if not files:
-        raise BadFileError(f"{source.path} holds no file; text files are needed.")
+        raise BadFileError(f"{source.path} contains no files; text files are needed.")
     yield from _documents(source, files, read_plain)
 
 
@@ -133,6 +133,6 @@ def _documents(
         source.done += size
     if guessed:
         source.problems.warnings.append(
-            f"{plural(len(guessed), 'file')} read as {WESTERN}, being no UTF-8: {first_names(folder, guessed)}. Save as UTF-8 what "
-            "looks wrong."
+            f"{plural(len(guessed), 'file')} read as {WESTERN}, since they are not UTF-8: {first_names(folder, guessed)}. Save "
+            "files that look wrong as UTF-8."
         )

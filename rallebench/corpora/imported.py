@@ -1,7 +1,6 @@
 """Imported corpora: ``<workspace>/corpora/<name>/`` with the store of passages and ``corpus.json``.
 
-An import is atomic: it appears complete or not at all. It takes about as much disk space as its source; indexes without
-chunking share its files.
+An import is atomic. It takes about as much disk space as its source; indexes without chunking share its files.
 """
 
 from __future__ import annotations
@@ -111,7 +110,7 @@ def import_corpus(
 
             def progress(count: int) -> Progress:
                 seconds = time.perf_counter() - started
-                message = f"{count:,} passages ({count / seconds:,.0f} a second)"
+                message = f"{count:,} passages ({count / seconds:,.0f} per second)"
                 done, total = min(reading.done, reading.total), reading.total or None
                 return Progress("", done, total, message, seconds=seconds, rate=done / seconds)
 

@@ -1,7 +1,7 @@
 """JSON lines or one JSON list: objects with ``id`` (or ``doc_id``, ``_id`` …), ``text``, and optionally ``title``, ``page_id`` and
-``url``; also a folder of such files, as Pyserini's JsonCollection.
+``url``; also a folder of such files, like Pyserini's JsonCollection.
 
-The text may be called ``contents`` or ``content``, as in Pyserini's and BARAG's files. The first line of ``contents`` in quotes
+The text may be called ``contents`` or ``content``, as in Pyserini's and BARAG's files. A quoted first line of ``contents``
 is the title, as in DPR's and FlashRAG's corpora.
 """
 

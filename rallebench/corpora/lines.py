@@ -21,7 +21,9 @@ def read_lines(source: Source) -> Iterator[CorpusRow]:
     """A text file, or a folder of them, with one article per line (CRUD-RAG)."""
     files = files_in(source.path)
     if not files:
-        raise BadFileError(f"{source.path} holds no file; give a file with one article a line.")
+        raise BadFileError(
+            f"{source.path} contains no files; give a file with one article per line."
+        )
     before = 0
     for file in files:
         inner = replace(source, path=file, done=0, total=0)
@@ -31,7 +33,7 @@ def read_lines(source: Source) -> Iterator[CorpusRow]:
                 if line.strip():
                     source.done = before + inner.done
                     yield CorpusRow(number, f"{name}:{number}", line.strip())
-        except BadFileError as error:  # a damaged gzip file; the other files are read
+        except BadFileError as error:  # a damaged gzip file; the other files are still read
             if len(files) == 1 or not source.problems.skip:
                 raise
             source.problems.add(0, str(error))

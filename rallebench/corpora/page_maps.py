@@ -74,7 +74,7 @@ class CompactPages:
     """
 
     def __init__(self, path: Path, pairs: Iterator[tuple[str, str]]) -> None:
-        """Raises BadFileError if there are no pairs, or if an id has two pages."""
+        """Read the pairs. Raises BadFileError if there are none, or if an id has two pages."""
         numbers: dict[str, int] = {}
         keys, values = [], []
         ids: list[str] = []

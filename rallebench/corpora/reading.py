@@ -96,10 +96,10 @@ def read_corpus(
         yield Passage(row.doc_id, row.text, row.title, page)
     if not count:
         problems = source.problems
-        reason = "it should hold one passage per line: id, text, title."
+        reason = "it should contain one passage per line: id, text, title."
         if problems.first:
             reason = f"only {problems.count} bad rows; the first: {problems.first[0].message}"
-        raise BadFileError(f"{path} holds no passages{',' if problems.first else ';'} {reason}")
+        raise BadFileError(f"{path} contains no passages{',' if problems.first else ';'} {reason}")
 
 
 def corpus_rows(source: Source, form: str) -> Iterator[CorpusRow]:

@@ -2,7 +2,7 @@
 
 ::
 
-    passages.jsonl   one passage a line; its sha256 is the corpus's fingerprint
+    passages.jsonl   one passage per line; its sha256 is the corpus's fingerprint
     offsets.npy      uint64 (n + 1,): the start of each line, and the end of the last
     ids.npy          uint64 (2, n): sorted 64-bit hashes of the ids, and their rows
     spans.npy        uint64 (n, 2): only with chunks: the span of a passage in its document
@@ -61,11 +61,11 @@ class PassageStore:
             with open(folder / PASSAGES, "rb") as handle:
                 self._map = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
             if self._ids.shape != (2, len(self._offsets) - 1):
-                raise ValueError(f"{IDS} has a wrong shape")
+                raise ValueError(f"{IDS} has the wrong shape")
         except (OSError, ValueError, BadFileError) as error:
             again = "import" if (folder / "corpus.json").exists() else "index"
             raise BadFileError(
-                f"{folder} is not a whole store of passages ({error}); create it again with 'rallebench {again}'."
+                f"{folder} is not a complete store of passages ({error}); create it again with 'rallebench {again}'."
             ) from None
         if len(self._offsets) == 0 or len(self._map) != int(self._offsets[-1]):
             raise BadFileError(
@@ -133,7 +133,7 @@ class PassageStore:
 
 
 def _map_array(path: Path, dimensions: int) -> NDArray[np.uint64]:
-    # A plain view, because reading a number through numpy's memmap class takes ten times as long.
+    # a plain view, because reading a number through numpy's memmap class takes ten times as long
     return np.asarray(load_array(path, np.uint64, dimensions))
 
 
@@ -166,7 +166,7 @@ def writing_store(
         offsets.append(0)
         with open(folder / PASSAGES, "wb") as handle:
             for p, span in pieces:
-                # Equal to json.dumps, at a third of its cost.
+                # equal to json.dumps, at a third of its cost
                 ids_and_title = (
                     f'"id": {_q(p.doc_id)}, "page": {_q(p.page_id)}, "title": {_q(p.title)}'
                 )

@@ -2,8 +2,8 @@
 ``id<TAB>url<TAB>title<TAB>body``.
 
 Named columns may be in any order. Without a header, the first rows are checked against these orders; any other order is
-refused, never read as text. A field that is quoted as a whole, with doubled inner quotes, is unquoted; a field that only
-begins with a quote is left as it is.
+refused, never read as text. A fully quoted field, with doubled inner quotes, is unquoted; a field that only begins with a
+quote is left unchanged.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ SAMPLE = "id\ttext\ttitle\nd1\tTitan is a moon of Saturn.\tTitan\nd2\tThe Danube
 LOOKED_AT = 20
 """Number of rows that decide on the columns of a table without a header."""
 TEXT_LENGTH = 100
-"""Fewest characters of a third column that is taken for the text, if it is also twice as long as the second."""
+"""Minimum length, in characters, of a third column that is taken for the text, if it is also twice as long as the second.
+"""
 
 _LINK = re.compile(r"\s*(https?://|www\.)\S+\s*")
-NAME_THEM = "name the columns in a first line, for example id<TAB>title<TAB>text"
+NAME_THEM = "name the columns in the first line, for example id<TAB>title<TAB>text"
 
 
 class Columns(NamedTuple):
@@ -104,7 +105,7 @@ def _passages(
         elif len(fields) > columns.most:
             source.bad(
                 number,
-                f" has {len(fields)} columns, where {columns.most} are expected; a text must not hold tabs.",
+                f" has {len(fields)} columns instead of {columns.most}; a text must not contain tabs.",
             )
         else:
             title = fields[at_title] if at_title is not None and at_title < len(fields) else ""

@@ -1,7 +1,7 @@
 """Common parts of the readers of published question sets: the fields of a record, its answer, its language.
 
-A reader declares in a ``PublishedSet`` the fields of every record and the file to use; rows of an incomplete file, another
-version, another language or a split without answers are then bad rows, and their message names that file.
+A reader declares in a ``PublishedSet`` the fields of every record and the file to use. Rows of an incomplete file,
+another version, another language or a split without answers are bad rows, and their message names that file.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from rallebench.datasets import DATASETS, Record
 from rallebench.datasets.kilt import first_rows
 
 RecordOf = Callable[[Record], "Record | None"]
-"""A row of a set → KILT's record, None for a row that is left out."""
+"""Row of a set → KILT record, None to leave the row out."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedSet:
     """A published set. ``name``: as in its paper; ``fields``: present in every record; ``others``: fields of a similar set;
     ``take``: the file to use instead of a wrong one; ``inside``: the key of the list if the file is an object;
-    ``copy``: fields of every record in a copy of another form, as on Hugging Face."""
+    ``copy``: fields of every record in a differently structured copy, as on Hugging Face.
+    """
 
     name: str
     fields: tuple[str, ...]
@@ -67,16 +68,16 @@ class PublishedSet:
             try:
                 record = record_of(row)
             except (LookupError, TypeError, ValueError, AttributeError):
-                source.bad(line, f" has fields of another form than {self.name}; take {self.take}.")
+                source.bad(line, f" has fields of another type than {self.name}; take {self.take}.")
                 continue
             if record is None:
                 continue
             if not any(str(element.get("answer") or "").strip() for element in record["output"]):
-                source.bad(line, f" has no answer, as in a test set; take {self.take}.")
+                source.bad(line, f" has no answer, like a test set; take {self.take}.")
             elif main_script([str(record["input"])]) not in ("", LATIN):
                 source.bad(
                     line,
-                    f" is not in English, as {self.name} is; take {self.take}, or write your questions as JSON lines "
+                    f" is not in English, but {self.name} is; take {self.take}, or write your questions as JSON lines "
                     "with question and answer.",
                 )
             else:

@@ -1,7 +1,7 @@
-"""Parsing of answers and page ids in the forms that programs write.
+"""Parsing of answers and page ids in the notations that programs write.
 
-A cell of a table may hold a list as Python, NumPy or JSON print it; pandas writes ``nan`` for an empty cell and ``1898.0``
-for a whole number in a column with empty cells.
+A table cell may contain a list as printed by Python, NumPy or JSON; pandas writes ``nan`` for an empty cell and
+``1898.0`` for a whole number in a column with empty cells.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ LONGEST = 10**6
 
 
 class NoValueError(ValueError):
-    """Value that cannot be an answer or a page; the message continues "an answer is"."""
+    """A value that cannot be an answer or a page; the message continues "an answer is"."""
 
 
 def parse_answers(value: Any) -> tuple[list[str], list[str]]:
@@ -57,12 +57,12 @@ def parse_answers(value: Any) -> tuple[list[str], list[str]]:
     for text in texts:
         if text and text not in MISSING:
             whole = [text.partition(".")[0]] if _WHOLE.fullmatch(text) else []
-            answers += [*whole, text]  # 1898.0 may be a version: both are right
+            answers += [*whole, text]  # 1898.0 may be a version number, so both are accepted
     return list(dict.fromkeys(answers)), missing
 
 
 def parse_pages(value: Any) -> list[str]:
-    """Return the page ids or names in a text, a number, a list of them, or page objects. Raises NoValueError.
+    """Return the page ids or names in a text, a number, a list of these, or page objects. Raises NoValueError.
 
     >>> parse_pages("[12, 15]"), parse_pages("12, 15"), parse_pages("12.0"), parse_pages({"title": ["Titan"], "sent_id": [0]})
     (['12', '15'], ['12', '15'], ['12'], ['Titan'])
@@ -244,7 +244,7 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         word = "true" if value else "false"
-        raise NoValueError(f'{word} without quotes; write the word that is right, such as "yes"')
+        raise NoValueError(f'{word} without quotes; write the intended word, such as "yes"')
     if isinstance(value, float):
         if not math.isfinite(value):
             return "nan" if math.isnan(value) else str(value)

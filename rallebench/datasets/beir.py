@@ -53,7 +53,7 @@ def read_beir(source: Source) -> Iterator[tuple[int, Record]]:
     splits = (folder / "qrels" / f"{name}.tsv" for name in SPLITS)
     split = next((path for path in splits if path.exists()), None)
     if split is None:
-        raise BadFileError(f"{folder / 'qrels'} holds no test.tsv, dev.tsv or train.tsv.")
+        raise BadFileError(f"{folder / 'qrels'} contains no test.tsv, dev.tsv or train.tsv.")
     judgements = judgements_in(replace(source, path=split, total=0))
     queries = replace(source, path=file, total=0)
     questions: list[str] = []
@@ -78,12 +78,12 @@ def _warnings(
     warnings = []
     if missing:
         warnings.append(
-            f"Not in queries.jsonl though judged in {split}, so left out of the score: {plural(len(missing), 'id')} "
+            f"Not in queries.jsonl though judged in {split}, so not scored: {plural(len(missing), 'id')} "
             f"({_name_some(missing)})."
         )
     if irrelevant:
         warnings.append(
-            f"Judged 0 only in {split}, so scored 0 as by trec_eval: {plural(len(irrelevant), 'question')} "
+            f"Only judged 0 in {split}, so scored 0 as by trec_eval: {plural(len(irrelevant), 'question')} "
             f"({_name_some(irrelevant)})."
         )
     return warnings
@@ -130,6 +130,6 @@ def judgements_in(source: Source) -> dict[str, dict[str, float]]:
         judged_so = judgements.setdefault(query, {})
         if judged_so.setdefault(passage, score) != score:
             source.bad(
-                line, f" gives {passage[:60]!r} another score for {query[:60]!r} than before."
+                line, f" gives {passage[:60]!r} a different score for {query[:60]!r} than before."
             )
     return judgements

@@ -1,7 +1,7 @@
 """BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): JSON lines with ``query_id``, ``query``, ``answer``, ``gold_docs``,
-``evidence_docs`` and ``negative_docs``, after its own script has decrypted them.
+``evidence_docs`` and ``negative_docs``, as decrypted by its own script.
 
-The evidence documents are the gold pages, each an evidence set of its own; documents with the answer are marked ``gold``.
+Each evidence document is a gold page in an evidence set of its own; documents with the answer are marked ``gold``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""COPEN's three tasks (Peng et al. 2022, arXiv:2211.04079), a JSON list each, as questions in our own words.
+"""COPEN's three tasks (Peng et al. 2022, arXiv:2211.04079), a JSON list each, phrased as questions.
 
 Similarity (``csj``): ``query``, the similar entity ``y`` and the others ``n``; property (``cpj``): a ``text`` and its truth
 (``label``); context (``cic``): a ``sentence``, an ``entity`` and its concepts, of which ``my_label`` fits. The candidates are
@@ -51,7 +51,7 @@ def _concept(row: Record) -> Record:
 
 CSJ.register(
     "copen-csj",
-    "COPEN's conceptual similarity judgment (task1): which candidate is most like an entity.",
+    "COPEN's conceptual similarity judgment (task1): the candidate most like an entity.",
     _similarity,
     {
         "dev.json": '[{"query": {"id": 1, "name": "Titan"}, "y": {"id": 2, "name": "Triton"}, "n": [{"id": 3, "name": "Ulm"}]},\n'
@@ -60,7 +60,7 @@ CSJ.register(
 )
 CPJ.register(
     "copen-cpj",
-    "COPEN's conceptual property judgment (task2): whether a statement about a concept is true.",
+    "COPEN's conceptual property judgment (task2): truth of a statement about a concept.",
     _property,
     {
         "dev.json": '[{"concept": "river", "text": "Rivers have beds.", "label": 1},\n {"concept": "moon", "text": "Moons are tea.", "label": 0}]\n'

@@ -1,8 +1,8 @@
 """Questions as CSV or TSV with a header row: ``question``, and optionally an answer, ``id`` and a gold page (``fields`` lists
 the names); or without a header, each row a question and a list of its answers, as in DPR's files.
 
-A cell may hold a list of accepted answers, or several separated by ``|``. Without an id column a row's number (from 1)
-is its id.
+A cell may contain a list of accepted answers, or several separated by ``|``. Without an id column, the id is the row's
+number (from 1).
 """
 
 from __future__ import annotations
@@ -54,13 +54,15 @@ def _first_row(path: Path) -> list[str]:
 
 
 def _lacks_header(path: Path) -> bool:
-    """Return whether the first row is a question and a list of answers."""
+    """Return whether the first row consists of a question and a list of answers."""
     row = _first_row(path)
     return len(row) == 2 and normal(row[0]) not in QUESTION and isinstance(parse(row[1]), list)
 
 
 def _recognises(path: Path) -> bool:
-    """Return whether a file is CSV, or tab-separated with a first row that names a question or is one with its answers."""
+    """Return whether a file is CSV, or tab-separated with a first row that names a question column or has a question with
+    its answers.
+    """
     if not has_suffix(".tsv", ".tab")(path) or not path.is_file():
         return has_suffix(".csv")(path)
     return any(normal(name) in QUESTION for name in _first_row(path)) or _lacks_header(path)

@@ -1,7 +1,7 @@
 """Field names in question files: question, id, accepted answers, gold pages.
 
 Names are compared in lower case with ``_`` between words (``goldenAnswers`` and ``Golden Answers`` become
-``golden_answers``). An unused field is left over; its name decides if it looks like gold.
+``golden_answers``). A field with an unknown name is left over; the name decides if it looks like gold.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GOLD = tuple(_GOLD.split())
 """Names of accepted answers, the most reliable first; in a row with several, the first non-empty one counts."""
 _WEAK = "references reference response responses outputs output targets target solution completion"
 WEAK = tuple(_WEAK.split())
-"""Names that may mean something else if one of ``GOLD`` is present: a system's response, a cited source."""
+"""Names that mean something else if one of ``GOLD`` is present: a system's response, a cited source."""
 MORE = ("answer_aliases", "answers_aliases", "alternative_answers", "aliases")
 """Names of additional accepted answers."""
 
@@ -100,8 +100,9 @@ def looks_like_gold(name: str, value: Any) -> bool:
 @dataclass(frozen=True, slots=True)
 class RowOfFields:
     """A parsed row. ``record``: in KILT's format; ``names``: field → pages that it may name, ``EXPLICIT`` → pages of the record;
-    ``left``: unused fields with their values; ``missing``: texts taken for a missing answer; ``split``: True if a cell held
-    several answers."""
+    ``left``: unused fields with their values; ``missing``: texts interpreted as a missing answer; ``split``: True if a cell
+    contained several answers.
+    """
 
     record: Record
     names: Mapping[str, list[str]] = field(default_factory=dict)
@@ -116,7 +117,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
     Raises NoValueError, whose message continues "FILE, line N", for a row without a question and for gold in an unknown form.
     """
     fields: dict[str, Any] = {}
-    inner = row.get("metadata")  # FlashRAG keeps a set's additional fields there
+    inner = row.get("metadata")  # FlashRAG stores a set's additional fields there
     further = inner.items() if isinstance(inner, Mapping) else ()
     for name, value in row.items():
         fields.setdefault(normal(name), value)
@@ -130,7 +131,7 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
         (n for n in QUESTION if isinstance(fields.get(n), str) and fields[n].strip()), None
     )
     if question is None:
-        raise NoValueError(" has no 'question'; it should hold the text of the question.")
+        raise NoValueError(" has no 'question' with the text of the question.")
     used = {question, *ID}
     answers, missing, split = _answers(fields, used, cells)
     pages: list[str] = []
@@ -222,7 +223,7 @@ def _split_cell(value: Any, marks: Sequence[str] = ("|",)) -> list[str] | None:
 
 
 def _pages_named(value: Any) -> list[str]:
-    """Return the page names in a field; [] if it holds prose or anything else."""
+    """Return the page names in a field; [] if it contains prose or anything else."""
     try:
         names = parse_pages(value)
     except NoValueError:

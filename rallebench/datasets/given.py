@@ -1,4 +1,4 @@
-"""Questions that a program hands over as values, without a file."""
+"""Questions passed as Python values, without a file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rallebench.datasets.fields import read_row
 from rallebench.datasets.kilt import read_gold, record_id, record_input
 
 QuestionValue = Union[str, Mapping[str, object], Example]
-"""A question's text; a record with ``question``, ``answers`` and so on, or in KILT's form; or an example."""
+"""A question's text; a record with ``question``, ``answers`` and so on, or in KILT's format; or an example."""
 
 
 def read_values(values: Iterable[QuestionValue]) -> tuple[Example, ...]:
     """Return the examples of ``values``; a question without an id gets its number, from 1.
 
-    Raises BadFileError, which names the question, for a value of the wrong form, and UsageError for no question at all.
+    Raises BadFileError, which names the question, for a value of the wrong form, and UsageError for an empty list.
 
     >>> [e.question.qid for e in read_values(["Who?", {"question": "Where?", "answers": ["here"]}])]
     ['1', '2']
@@ -33,7 +33,7 @@ def read_values(values: Iterable[QuestionValue]) -> tuple[Example, ...]:
             )
         seen[qid] = number
     if not examples:
-        raise UsageError("There is no question in the list; give at least one.")
+        raise UsageError("There are no questions in the list; give at least one.")
     return tuple(examples)
 
 

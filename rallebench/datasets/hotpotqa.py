@@ -1,7 +1,7 @@
 """HotpotQA (Yang et al. 2018, arXiv:1809.09600): one JSON list of records with ``_id``, ``question``, ``answer``,
 ``supporting_facts`` ([title, sentence] each), ``context`` ([title, sentences] each), ``type`` and ``level``.
 
-The gold pages are those of the supporting facts, by title; both are needed together. The copy on Hugging Face has ``id``, and
+The gold pages are the titles of the supporting facts; both are needed together. The copy on Hugging Face has ``id``, and
 columns instead of pairs: ``supporting_facts`` is {title: […], sent_id: […]}, ``context`` {title: […], sentences: […]}.
 """
 

@@ -1,4 +1,4 @@
-"""``datasets/NAME.import.json``: notes about the rows an import skipped, its guesses and warnings; kept with the dataset."""
+"""``datasets/NAME.import.json``: notes of an import about skipped rows, guesses and warnings; kept with the dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import of datasets of any format, checked, into ``<workspace>/datasets/<name>.jsonl`` in KILT's format."""
+"""Checked import of datasets of any format into ``<workspace>/datasets/<name>.jsonl`` in KILT's format."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def import_dataset(
             count = _write(half / target.name, _count_gold(drawn, gold))
             if not count:
                 raise BadFileError(
-                    " ".join([f"{source} holds no question.", *read.problems.warnings])
+                    " ".join([f"{source} contains no questions.", *read.problems.warnings])
                 )
             _move_in(half / target.name, target)
             counts = GoldCount(count, gold["answers"], gold["pages"])
@@ -145,14 +145,14 @@ def add_record(datasets: Path, name: str, record: Record) -> int:
             form = dataset_form(target)
             if form != DEFAULT:
                 raise UsageError(
-                    f"The dataset {name!r} is in the format {form}; a question is added to KILT's form only. Choose another name."
+                    f"The dataset {name!r} is in the format {form}; questions can only be added to KILT's format. Choose another name."
                 )
             questions = list(read_examples(target, form=form))
         ids = {example.question.qid for example in questions}
         for example in questions:
             if example.question.text.strip() == str(record["input"]).strip():
                 raise UsageError(
-                    f"The dataset {name!r} holds this question already, with the id {example.question.qid!r}."
+                    f"The dataset {name!r} already contains this question, with the id {example.question.qid!r}."
                 )
         number = len(questions) + 1
         while f"{record['id']}-{number}" in ids:
@@ -181,6 +181,6 @@ def _move_in(part: Path, target: Path) -> None:
     """Rename a file to ``target``; an equal existing one is kept."""
     if not move_in(part, target) and not filecmp.cmp(part, target, shallow=False):
         raise UsageError(
-            f"A dataset {target.stem!r} exists already and holds other questions; "
+            f"A dataset {target.stem!r} with other questions exists already; "
             f"choose another name or remove {target}."
         )

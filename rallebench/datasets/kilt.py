@@ -6,7 +6,7 @@
      "output": [{"answer": "…", "provenance": [{"wikipedia_id": "…", "title": "…"}]}]}
 
 Every answer is an accepted alternative. The provenance of one output element is one evidence set, whose
-pages are needed together. An element may hold an answer, a provenance, or both.
+pages are needed together. An element may have an answer, a provenance, or both.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _recognises(path: Path) -> bool:
 
 
 def has_other_gold(rows: Sequence[Record]) -> bool:
-    """Return whether rows hold gold but never in KILT's form, a list of objects."""
+    """Return whether rows contain gold but never in KILT's format, a list of objects."""
     outputs = [row["output"] for row in rows if row.get("output")]
     if any(isinstance(output, (dict, list)) for output in outputs):
         return False
@@ -158,7 +158,7 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
         raise BadFileError(f'{where} {problem}; a KILT record has "id", "input" and "output".')
     text = str(qid).strip()
     if not text:
-        raise BadFileError(f"{where} has an empty 'id'; give every question an id of its own.")
+        raise BadFileError(f"{where} has an empty 'id'; give every question its own id.")
     return text
 
 

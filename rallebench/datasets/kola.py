@@ -1,5 +1,5 @@
 """KoLA's format (Yu et al. 2023, arXiv:2306.09296), the source of R-Eval's tasks 1-1, 1-2 and 2-1 to 2-3: a JSON object whose
-``request_states`` each hold a question and its references. A question's number is its id, because KoLA's ids are not unique.
+``request_states`` each contain a question and its references. A question's number is its id, because KoLA's ids are not unique.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _record(row: Record) -> Record:
 
 KOLA.register(
     "kola",
-    "KoLA's JSON object with request_states, as of R-Eval's tasks from KoLA.",
+    "KoLA's JSON object with request_states, as in R-Eval's tasks from KoLA.",
     _record,
     {"1-1_sample.json": SAMPLE},
 )

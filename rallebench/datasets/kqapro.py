@@ -1,5 +1,5 @@
 """KQA Pro (Cao et al. 2022, arXiv:2007.03875): one JSON list of records with ``question``, ``choices`` (ten), ``answer``,
-``program`` and ``sparql``. A question's number is its id; its answer comes of a knowledge base, so it has no gold pages.
+``program`` and ``sparql``. A question's number is its id; its answer comes from a knowledge base, so it has no gold pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """MuSiQue (Trivedi et al. 2022, arXiv:2108.00573): JSON lines with ``id``, ``question``, ``answer``, ``answer_aliases``,
 ``answerable`` and ``paragraphs`` (title, paragraph_text, is_supporting).
 
-Questions that are not answerable, of which MuSiQue-Full has one for each that is, are left out, as in R-Eval.
+Unanswerable questions, of which MuSiQue-Full has one per answerable question, are left out, as in R-Eval.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _record(row: Record) -> Record | None:
 
 MUSIQUE.register(
     "musique",
-    "MuSiQue's own JSON lines; aliases are accepted, and questions that are not answerable left out.",
+    "MuSiQue's own JSON lines; aliases are accepted, and unanswerable questions are left out.",
     _record,
     {"musique_ans_v1.0_dev.jsonl": SAMPLE},
 )

@@ -1,13 +1,13 @@
-"""R-Eval's record form (Tu et al. 2024) as JSON lines, also for questions of one's own.
+"""R-Eval's record format (Tu et al. 2024) as JSON lines, also for the user's own questions.
 
 ::
 
     {"input": "…", "outputs": ["…"], "input_length": 7, "output_length": 1.0, "language": "en",
      "environment": "wiki", "dataset": "hotpotqa", "_id": "…"}
 
-Only ``input`` is needed. ``r-eval`` accepts every one of ``outputs``; ``r-eval-original`` the first alone, as R-Eval's
-scores do (several answers joined by ``;`` stay one text in both). ``_id`` is the question's id; it should be
-the sha256 of ``Tsinghua KoLA2`` and the record, which is reported and never an error: other sets have salts of their own.
+Only ``input`` is required. ``r-eval`` accepts every one of ``outputs``; ``r-eval-original`` only the first, as R-Eval's
+scores do (several answers joined by ``;`` stay one text in both). ``_id`` is the question's id. It should be the sha256
+of ``Tsinghua KoLA2`` and the record; a mismatch is reported but never an error, since other sets have their own salts.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _hash_json(record: Mapping[str, Any], ascii_only: bool) -> str:
 
 
 def id_holds(record: Mapping[str, Any]) -> bool:
-    """Return whether the record's ``_id`` is its hash, so that the record is as R-Eval's program wrote it."""
+    """Return whether the record's ``_id`` is its hash, so that the record is unchanged since R-Eval's program wrote it."""
     return record.get("_id") in {_hash_json(record, True), _hash_json(record, False)}
 
 

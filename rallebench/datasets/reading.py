@@ -1,4 +1,4 @@
-"""Reading a dataset of any format: the format recognised, every row checked."""
+"""Reading of datasets of any format: the format is recognised, every row checked."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ def _read(
         if dataset_form(path) != DEFAULT or form or f"{path}, line 1 is not" not in str(error):
             raise
         raise BadFileError(
-            f"{error} None of the formats {', '.join(DATASETS.names())} recognises the file; "
-            "put its questions into one of them."
+            f"{error} None of the formats {', '.join(DATASETS.names())} matches the file; "
+            "convert its questions to one of them."
         ) from None
     if not first and limit != 0:
-        raise BadFileError(f"{path} holds no question.")
+        raise BadFileError(f"{path} contains no questions.")
     return first
 
 
@@ -109,7 +109,7 @@ def pick_up(
         )
     if not page_ids:
         raise UsageError(
-            "The corpus names no pages, so no question fits it; give its page map, too."
+            "The corpus has no page ids, so no question matches it; give its page map, too."
         )
     records: list[Record] = []
     read = 0

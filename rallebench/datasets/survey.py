@@ -73,8 +73,9 @@ class GoldCount:
 
 
 def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
-    """Survey the first ``most`` rows (all if None). Return None for a format with fixed field names, and for a file that can
-    be read only once."""
+    """Survey the first ``most`` rows (all if None). Return None for a format with fixed field names, and for a file that can be read
+    only once.
+    """
     traits = DATASETS.entry(form).traits
     if "fields" not in traits or not source.path.is_file():
         return None
@@ -91,8 +92,9 @@ def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
 
 
 def named_pages(surveyed: Survey, find: PageFinder) -> tuple[NamedPages, ...]:
-    """Return the field and corpus that fit most rows (at least half of those with the field): once for rows with explicit
-    gold pages, once for the others."""
+    """Return the field and corpus that match most rows (at least half of those with the field): once for rows with explicit
+    gold pages, once for the others.
+    """
     values = {name for row in surveyed.names.values() for names in row.values() for name in names}
     corpora = find(values | {part for name in values for part in _parts(name)}) if values else {}
     best: dict[bool, NamedPages] = {}
@@ -173,8 +175,8 @@ def sentences(
         warnings.append(_no_gold(left, count))
     if gold:
         warnings.append(
-            f"Left over although they look like gold: {_count_rows(left, gold)}. Rename the right field to 'answers' (or "
-            "'page_id') and import again, if it is the gold."
+            f"Unused fields that look like gold: {_count_rows(left, gold)}. If they are the gold, rename the right field to 'answers' (or "
+            "'page_id') and import again."
         )
     notes += [
         f"The field {named.column!r} names pages of the corpus {named.corpus!r} in {len(named.of)} of {named.rows} rows; they "
@@ -192,12 +194,14 @@ def sentences(
         warnings.append(_unknown_pages(surveyed, left, unknown))
     elif count.answers and not count.pages:
         notes.append(
-            f"No question names a gold page: retrieval can be scored by the answers' text only.{_left_over(left)}"
+            f"No question names a gold page: retrieval can only be scored by the answers' text.{_left_over(left)}"
         )
     if surveyed.missing:
         texts = ", ".join(map(repr, list(surveyed.missing)[:5]))
         number = plural(sum(surveyed.missing.values()), "answer")
-        notes.append(f"{number} ({texts}) read as missing, as programs write an empty cell.")
+        notes.append(
+            f"{number} ({texts}) interpreted as missing, since programs write empty cells this way."
+        )
     if surveyed.split:
         cells = plural(surveyed.split, "cell")
         notes.append(f"{cells} with | or ; between several answers: each of them is accepted.")
@@ -211,7 +215,7 @@ def _no_gold(left: Mapping[str, int], count: GoldCount) -> str:
 
 
 def _left_over(left: Mapping[str, int]) -> str:
-    return f" Fields left over: {_count_rows(left, list(left)[:MOST_NAMED])}." if left else ""
+    return f" Unused fields: {_count_rows(left, list(left)[:MOST_NAMED])}." if left else ""
 
 
 def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[str]) -> str:
@@ -219,8 +223,8 @@ def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[st
     example = next((pages[0] for pages in rows), "")
     quoted = f", such as {example[:EXAMPLE]!r}" if example else ""
     return (
-        f"Ignored: {_count_rows(left, names)} may name gold pages, but no imported corpus has pages of these ids, titles or "
-        f"addresses for half of the rows{quoted}. Import the corpus first, then the questions."
+        f"Ignored: {_count_rows(left, names)} may name gold pages, but in no imported corpus half of the rows match a page id, title "
+        f"or address{quoted}. Import the corpus first, then the questions."
     )
 
 
@@ -228,12 +232,12 @@ def _lost_pages(named: NamedPages) -> str:
     example = named.unknown[0][:EXAMPLE]
     if not named.corpus:
         return (
-            f"No imported corpus has the gold pages of half of the {plural(named.rows, 'row')} that name some, such as {example!r}; "
-            "import theirs first, or mend the ids."
+            f"For {plural(named.rows, 'row')} with gold pages, such as {example!r}, no imported corpus has half of the pages; "
+            "import their corpus first, or correct the ids."
         )
     return (
         f"Not in the corpus {named.corpus!r}: {plural(len({*named.unknown}), 'gold page')}, such as {example!r}; no search of it "
-        "can find what it lacks."
+        "can find them."
     )
 
 

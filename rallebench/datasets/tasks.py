@@ -54,7 +54,7 @@ class BenchmarkTask:
 
     @property
     def how(self) -> str:
-        """One sentence that says how to get its questions."""
+        """One sentence that explains how to get its questions."""
         if not self.names and self.fetch:
             return f"Fetch {self.source} with `{self.fetch}`, and make questions of them with the builder templates."
         if not self.fetch:

@@ -1,6 +1,7 @@
-"""2WikiMultihopQA (Ho et al. 2020, COLING): HotpotQA's form with ``evidences``, triples of subject, relation and object.
+"""2WikiMultihopQA (Ho et al. 2020, COLING): HotpotQA's format with ``evidences``, triples of subject, relation and
+object.
 
-The versions with ``evidences_id`` and ``answer_id`` are read alike.
+Versions with ``evidences_id`` and ``answer_id`` are read, too.
 """
 
 from __future__ import annotations

@@ -189,7 +189,7 @@ def _folder(name: str, model: str) -> Path | None:
     if not any(path for pattern in _TOKENIZERS for path in checked_folder.glob(pattern)):
         # transformers would invent a tokenizer without any words
         raise BadFileError(
-            f"{checked_folder} holds no tokenizer; copy the model's tokenizer.json and tokenizer_config.json into it."
+            f"{checked_folder} contains no tokenizer; copy the model's tokenizer.json and tokenizer_config.json into it."
         )
     return folder.resolve()
 

@@ -60,7 +60,7 @@ class Answer:
         self.deadline = deadline
         self._response = response
         self.pieces = self._limited_pieces()
-        """The body in pieces; raises Failure after ``MAX_BODY_BYTES``."""
+        """Body in pieces; raises Failure after ``MAX_BODY_BYTES``."""
 
     def _limited_pieces(self) -> Iterator[bytes]:
         size = 0
@@ -71,11 +71,11 @@ class Answer:
             yield piece
 
     def read(self) -> bytes:
-        """The whole body. Raises Failure as ``pieces`` does."""
+        """Return the whole body. Raises Failure as ``pieces`` does."""
         return b"".join(self.pieces)
 
     def beginning(self) -> bytes:
-        """The first bytes of an error message."""
+        """Return the first bytes of an error message."""
         start = b""
         for piece in self._response.iter_stream():
             start += piece
@@ -87,7 +87,7 @@ class Answer:
 class Server:
     """Keep-alive connections to one server, its limits, and retries. Thread-safe. ``close`` sets ``closed``.
 
-    ``lost``: the exceptions that mean a connection broke while an answer was read.
+    ``lost``: exceptions that mean that a connection broke while an answer was read.
     """
 
     def __init__(self, name: str, endpoint: Endpoint, key: str) -> None:
@@ -109,8 +109,8 @@ class Server:
         except (ValueError, UnicodeError):
             raise no_address(name) from None
         self._headers = [(b"Host", host), *_headers(endpoint, key)]
-        # A loopback server is reached without a proxy. Plain HTTP to this machine loads no CA certificates (saves
-        # 25 ms). Redirects are not followed, so that key and prompt stay with the host that the user named.
+        # A loopback server is reached without a proxy. Plain HTTP to this machine loads no CA certificates (saves 25
+        # ms). Redirects are not followed, so that key and prompt stay with the host chosen by the user.
         loopback = is_loopback(endpoint.base_url)
         plain = loopback and self._address["scheme"] == b"http"
         self._pool = httpcore2.ConnectionPool(
@@ -178,7 +178,8 @@ class Server:
                     )
                 if (coding := answer.headers.get("content-encoding", "identity")) != "identity":
                     raise Failure(
-                        f"packed its answer unasked ({short(coding, self.key, 40)})", NOT_OPENAI
+                        f"compressed its answer without being asked ({short(coding, self.key, 40)})",
+                        NOT_OPENAI,
                     )
                 yield answer
                 return
@@ -233,7 +234,7 @@ class Server:
             if failure.at_once and not begun:
                 continue
             tries += 1
-            self.check()  # then the failure comes from the hanging up
+            self.check()  # then closing the connection caused the failure
             most = self.endpoint.max_retries
             allowed = (
                 0 if begun else min(most, most if failure.retries is None else failure.retries)
@@ -244,9 +245,9 @@ class Server:
                 if failure.status == TOO_MANY_REQUESTS and failure.throttled:
                     raise BusyError(sentence, failure.pause)
                 raise BackendError(sentence)
-            self._troubles[work] = f"{self.name!r} {failure.fault}; it is asked again"
+            self._troubles[work] = f"{self.name!r} {failure.fault}; retrying"
             ours = min(MAX_PAUSE, self.endpoint.backoff * 2.0 ** (tries - 1))
-            # Jitter, so that many throttled threads do not come back together.
+            # jitter, so that many throttled threads do not return together
             awake = threading.Event()
             with self.waking(awake.set):
                 awake.wait((failure.pause or 0.0) + ours * random.uniform(0.5, 1.0))
@@ -265,8 +266,8 @@ class Server:
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
         except UnicodeEncodeError:
             raise Failure(
-                "was not asked: the text holds broken Unicode (half of a surrogate pair)",
-                "Mend the text.",
+                "was not asked: the text contains broken Unicode (half of a surrogate pair)",
+                "Correct the text.",
             ) from None
         kind, length = b"application/json", b"%d" % len(content)
         more = [(b"Content-Type", kind), (b"Content-Length", length)]
@@ -280,7 +281,7 @@ class Server:
                 "Set SSL_CERT_FILE to the certificate of its issuer, or correct the address.",
             )
         if isinstance(error, (self._library.ConnectError, self._library.ProxyError)):
-            # A server that never answered is not running; a server that answered before may be restarting.
+            # A server that never answered is not running; one that answered before may be restarting.
             return Failure(
                 f"cannot be reached ({why})",
                 "Start the server, or correct its address.",
@@ -295,7 +296,7 @@ class Server:
     def _sentence(self, failure: Failure, tries: int, begun: bool) -> str:
         often = f" (tried {tries} times)" if tries > 1 else ""
         wait = f" and asks to wait {failure.pause:.0f} s" if _is_too_long(failure.pause) else ""
-        lost = " What came before is incomplete and was not kept." if begun else ""
+        lost = " The text received so far is incomplete and was not kept." if begun else ""
         server = f"{self.name!r} at {self.endpoint.base_url}"
         return f"{server} {failure.fault}{wait}{often}.{lost} {failure.mend}".rstrip()
 
@@ -305,7 +306,7 @@ def _is_too_long(pause: float | None) -> bool:
 
 
 def _parts(base_url: str) -> tuple[dict[str, Any], bytes, bytes]:
-    """Scheme, host and port; the path without a last slash; and the Host header, in bytes."""
+    """Return scheme, host and port; the path without a last slash; and the Host header, in bytes."""
     address = urlsplit(base_url)
     name = address.hostname or ""
     host = name.encode("ascii") if ":" in name else name.encode("idna")
@@ -318,7 +319,7 @@ def _parts(base_url: str) -> tuple[dict[str, Any], bytes, bytes]:
 
 
 def _headers(settings: Endpoint, key: str) -> list[tuple[bytes, bytes]]:
-    # Answers are small: compression would cost more than it saves, and could unpack to any size.
+    # answers are small: compression would cost more than it saves, and could unpack to any size
     plain = {
         "Authorization": f"Bearer {key or 'none'}",
         "Accept": "application/json, text/event-stream",
@@ -330,7 +331,7 @@ def _headers(settings: Endpoint, key: str) -> list[tuple[bytes, bytes]]:
 
 
 def _proxy(library: Any, base_url: str) -> Any:
-    """The proxy for this server from the environment or the system, or None."""
+    """Return the proxy for this server from the environment or the system, or None."""
     address, proxies = urlsplit(base_url), getproxies()
     proxy = proxies.get(address.scheme) or proxies.get("all")
     if not proxy or proxy_bypass(address.netloc):
@@ -340,13 +341,13 @@ def _proxy(library: Any, base_url: str) -> Any:
         default_port = DEFAULT_PORTS[parts.scheme]
         port = parts.port or default_port
         host = (parts.hostname or "").encode("idna")
-    except (KeyError, ValueError):  # not echoed: it may hold a password
+    except (KeyError, ValueError):  # not echoed: it may contain a password
         raise UsageError(
-            f"The proxy that the environment names for {address.netloc} is not an address; correct "
+            f"The proxy for {address.netloc} in the environment is not an address; correct "
             f"{address.scheme}_proxy or all_proxy, or add the server to no_proxy."
         ) from None
     if parts.scheme.startswith("socks") and find_spec("socksio") is None:
-        raise MissingPackageError("socksio", "and the proxy that the environment names needs it")
+        raise MissingPackageError("socksio", "and the proxy in the environment needs it")
     auth = (unquote(parts.username), unquote(parts.password or "")) if parts.username else None
     return library.Proxy(
         library.URL(scheme=parts.scheme, host=host, port=port, target="/"), auth=auth

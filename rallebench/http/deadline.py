@@ -1,7 +1,7 @@
 """Sockets with a deadline for the whole answer; another thread can close them at any time.
 
-HTTP libraries restart the time-out for each piece of an answer, so a server that sends a byte now and then, even in the
-headers, blocks the caller for ever. Here the time-out of a request carries the time by which its answer is due.
+HTTP libraries restart the time-out with each piece of an answer, so a server that sends a byte now and then, even in the
+headers, blocks the caller for ever. Here the time-out of a request includes the deadline of its answer.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from typing import Any
 
 
 class Deadline(float):
-    """Seconds to wait for one piece. ``end``: the ``time.monotonic`` by which the whole answer is due; ``stream``: the
-    connection that is read; ``connecting``: the connection that is being opened."""
+    """Seconds to wait for one piece. ``end``: the ``time.monotonic`` of the deadline of the whole answer; ``stream``: the
+    connection being read; ``connecting``: the connection being opened.
+    """
 
     end: float
     stream: Stream | None = None
@@ -47,8 +48,9 @@ class Sockets:
         self._backend, self.late = backend, late
 
     def connect_tcp(self, *address: Any, timeout: Any = None, **options: Any) -> Stream:
-        """See ``httpcore2.NetworkBackend``. A pending connect cannot be interrupted, so a thread of its own makes it; if the
-        caller hangs up, that thread is abandoned and ends after ``timeout``."""
+        """See ``httpcore2.NetworkBackend``. A pending connect cannot be interrupted, so it runs in a separate thread; if the caller
+        hangs up, that thread is abandoned and ends after ``timeout``.
+        """
         outcome: Future[Any] = Future()
 
         def connect() -> None:
@@ -81,7 +83,7 @@ class Stream:
         self._stream, self._late = stream, late
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        """The next bytes; b'' at the end."""
+        """Return the next bytes; b'' at the end."""
         piece: bytes = self._stream.read(max_bytes, self._remaining(timeout))
         return piece
 

@@ -1,4 +1,4 @@
-"""An endpoint: valid values of ``base_url``, the server it names, and the key sent to that server.
+"""An endpoint: valid values of ``base_url``, the server it names, and the key for that server.
 
 A key comes from the environment or was typed for this process; it never appears in a text or a file.
 """
@@ -36,7 +36,7 @@ def hold_key(variable: str, key: str) -> None:
     key = key.strip()
     if not all("!" <= character <= "~" for character in key):
         raise UsageError(
-            "The key holds characters that no key has (a space, a line end or an accent); copy it again."
+            "The key contains characters that no key has (a space, a line end or an accent); copy it again."
         )
     if key:
         _TYPED[variable] = key
@@ -63,14 +63,12 @@ class Endpoint:
 
     model: str = declare(str, "", about="the model's name on the server")
     base_url: str = declare(str, OPENAI, about="the server's address, which usually ends in /v1")
-    api_key_env: str | None = declare(
-        object, None, about="the environment variable that holds the key"
-    )
-    timeout: float = declare(float, 120.0, 0.01, 86_400, about="seconds for an answer")
-    concurrency: int = declare(int, 16, 1, 256, about="requests at once")
-    max_retries: int = declare(int, 6, 0, 100, about="further tries of a request that failed")
+    api_key_env: str | None = declare(object, None, about="the environment variable with the key")
+    timeout: float = declare(float, 120.0, 0.01, 86_400, about="seconds until an answer")
+    concurrency: int = declare(int, 16, 1, 256, about="concurrent requests")
+    max_retries: int = declare(int, 6, 0, 100, about="maximum retries of a failed request")
     backoff: float = declare(
-        float, 0.5, 0, MAX_PAUSE, about="seconds before the second try; doubled each time"
+        float, 0.5, 0, MAX_PAUSE, about="seconds before the first retry; doubled each time"
     )
     requests_per_minute: float | None = declare(float, None, 0.01, MAX_RATE, about="null: no limit")
     tokens_per_minute: float | None = declare(
@@ -96,9 +94,9 @@ def check_endpoint(name: str, endpoint: Endpoint) -> None:
     if not good or re.search(r"\s", base_url):
         raise no_address(name)
     if parts.username is not None or parts.query or parts.fragment:
-        # Not echoed: it may hold a secret.
+        # not echoed: it may contain a secret
         raise UsageError(
-            f"{name!r}: the address holds a user name or a query; {MUST_LOOK}, and a key is given apart from it."
+            f"{name!r}: the address contains a user name or a query; {MUST_LOOK}, and the key is set separately."
         )
     if endpoint.api_key_env is not None:
         check_variable(name, endpoint.api_key_env)
@@ -106,7 +104,7 @@ def check_endpoint(name: str, endpoint: Endpoint) -> None:
 
 def no_address(name: str) -> UsageError:
     """Return the error for a ``base_url`` that names no server."""
-    return UsageError(f"{name!r}: the address (base_url) is not that of a server; {MUST_LOOK}.")
+    return UsageError(f"{name!r}: the address (base_url) does not name a server; {MUST_LOOK}.")
 
 
 def is_openai(base_url: str) -> bool:
@@ -130,7 +128,7 @@ def is_loopback(base_url: str) -> bool:
 
 
 def account_headers(base_url: str) -> dict[str, str]:
-    """Return the headers of the account to charge; for OpenAI's own server only."""
+    """Return the headers for the account to charge; for OpenAI's own server only."""
     if not is_openai(base_url):
         return {}
     values = {header: os.environ.get(name, "").strip() for header, name in _ACCOUNT.items()}
@@ -153,11 +151,11 @@ def key_variable(base_url: str, api_key_env: str | None) -> str:
 
 def check_variable(name: str, variable: object) -> None:
     """Raise UsageError unless ``variable`` can be the name of an environment variable."""
-    # Capitals only, and the value is not echoed: it may be the key itself.
+    # Capitals only. The value is not echoed: it may be the key itself.
     if not isinstance(variable, str) or not re.fullmatch(r"[A-Z_][A-Z0-9_]*", variable):
         raise UsageError(
             f"{name!r}: api_key_env must be the name of an environment variable in capitals, such as "
-            "OPENAI_API_KEY; the key itself belongs into that variable, not here."
+            "OPENAI_API_KEY; the key itself belongs in that variable, not here."
         )
 
 
@@ -172,19 +170,19 @@ def key_from_environment(name: str, endpoint: Endpoint) -> str:
         )
     if not all("!" <= character <= "~" for character in key):
         raise UsageError(
-            f"{name!r}: the environment variable {variable} holds characters that no key has "
+            f"{name!r}: the environment variable {variable} contains characters that no key has "
             "(a space, a line end or an accent); set it again."
         )
     return key
 
 
 def how_to_set(endpoint: Endpoint, key: str) -> str:
-    """Return the sentence that says how to replace a refused key."""
+    """Return a sentence that explains how to replace a refused key."""
     variable = key_variable(endpoint.base_url, endpoint.api_key_env)
     if not variable:
         return (
             "Name the environment variable with its key (api_key_env), or type the key on the page; "
-            f"{OPENAI_VARIABLE} by itself is shown to OpenAI and to this machine only."
+            f"{OPENAI_VARIABLE} is only sent to OpenAI and to this machine by default."
         )
     unset = "" if key else f"{variable} is not set. "
     return f"{unset}Give a valid key: in the environment variable {variable}, or typed on the page."

@@ -1,4 +1,4 @@
-"""Failures of a request, worded as part of a sentence, and the reading of untrusted answers."""
+"""Failures of a request, worded as part of a sentence, and the parsing of untrusted answers."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from rallebench.core.errors import BackendError
 from rallebench.http.endpoint import without_keys
 
 TIMEOUT_RETRIES = 2
-"""Retries after a time-out: each costs ``timeout`` seconds, so fewer than ``max_retries`` are made."""
+"""Retries after a time-out: each costs ``timeout`` seconds, so there are fewer than ``max_retries``."""
 
 MOST_TOKENS = 2**40
-"""Largest credible token count; a larger one is an error of the server."""
+"""Largest credible token count; a larger one is a server error."""
 
 LONG_KEY = 12
-"""Fewest characters of a real key; a shorter one is a placeholder such as ``none`` or ``ollama``."""
+"""Minimum length of a real key; a shorter one is a placeholder such as ``none`` or ``ollama``."""
 
 NOT_OPENAI = (
     "Check that the address is that of an OpenAI-compatible server (it usually ends in /v1)."
 )
-DROPPED = "Check that the server is well, and try again."
+DROPPED = "Check that the server is working, and try again."
 SEE_LOG = "See the server's log and try again."
 
 
 class Failure(Exception):
-    """A failed request: its ``fault`` (the words after the server's name) and its ``mend`` (the advice to the user).
+    """A failed request: its ``fault`` (the words after the server's name) and its ``mend`` (advice for the user).
 
-    ``retries``: maximum number of retries (None: ``max_retries``). ``pause``: seconds that the server asks to
-    wait. ``at_once``: a changed request follows immediately and does not count as an attempt. ``throttled``: the
-    server is overloaded, so fewer concurrent requests may help. For an error that the server reports: its ``status``,
-    ``message``, whole ``error``, and ``headers`` (names in lower case).
+    ``retries``: maximum number of retries (None: ``max_retries``). ``pause``: seconds that the server asks to wait.
+    ``at_once``: a changed request follows immediately and does not count as an attempt. ``throttled``: the server is
+    overloaded, so fewer concurrent requests may help. For an error reported by the server: its ``status``, ``message``,
+    complete ``error``, and ``headers`` (names in lower case).
     """
 
     status, message = 0, ""
@@ -62,14 +62,14 @@ class Failure(Exception):
 
 def unloaded_error(name: str) -> BackendError:
     """Return the error for a request to a closed backend."""
-    return BackendError(f"{name!r} was unloaded; load it again to ask it.")
+    return BackendError(f"{name!r} was unloaded; load it again to use it.")
 
 
 def timeout_failure(seconds: float) -> Failure:
     """Return the failure for a server that did not answer within ``seconds``."""
     return Failure(
         f"gave no answer within {seconds:g} s",
-        "Check that the server is well, raise timeout, or lower concurrency.",
+        "Check that the server is working, raise timeout, or lower concurrency.",
         retries=TIMEOUT_RETRIES,
         throttled=True,
     )
@@ -118,7 +118,7 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
 
 
 def _seconds(text: str) -> float | None:
-    """Seconds from now: ``1s``, ``6m0s``, ``20ms``, seconds, a Unix time (also in ms), or an ISO date.
+    """Return seconds from now for ``1s``, ``6m0s``, ``20ms``, seconds, a Unix time (also in ms), or an ISO date.
 
     >>> [_seconds(text) for text in ("1s", "6m0.5s", "20ms", "7", "soon")]
     [1.0, 360.5, 0.02, 7.0, None]
@@ -178,7 +178,7 @@ def reported_tokens(usage: Any, name: str) -> int:
 def reported_prompt_tokens(usage: Any, timings: Any = None) -> int:
     """Return the reported tokens of a prompt, including cached tokens that the server counts separately.
 
-    ``timings``: llama.cpp's, which may be the only report of its cache.
+    ``timings``: llama.cpp's own report, which may be the only one with its cache.
 
     >>> reported_prompt_tokens({"prompt_tokens": 100, "prompt_cache_hit_tokens": 900})
     1000
@@ -195,7 +195,7 @@ def reported_prompt_tokens(usage: Any, timings: Any = None) -> int:
         reported_tokens(details, "cached_tokens"),
     )
     cached = max(read + written, *hits)
-    # Most servers include cached tokens; if they exceed the total, the server counts them separately.
+    # most servers include cached tokens; if these exceed the total, the server counts them separately
     tokens = tokens + cached if tokens and cached > tokens else tokens
     return max(tokens, reported_tokens(timings, "prompt_n") + reported_tokens(timings, "cache_n"))
 

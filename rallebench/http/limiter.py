@@ -24,8 +24,9 @@ LONGEST_PAUSE = 120.0
 """Longest pause of all requests, in seconds; a longer one is reported as an error."""
 
 CUT = 0.7
-"""Factor by which the window shrinks when a server throttles (TCP CUBIC's, RFC 9438). With one half, a stray 429 in
-a hundred answers would cost a run a tenth of its time."""
+"""Factor by which the window shrinks when a server throttles (as in TCP CUBIC, RFC 9438). With one half, a stray 429 in a
+hundred answers would cost a run a tenth of its time.
+"""
 
 MINUTE = 60.0
 
@@ -39,13 +40,14 @@ class Waiter(Protocol):
         """Call ``wake`` when ``check`` begins to raise, until the end of the block."""
 
     def check(self) -> None:
-        """Raise the reason if the request must not wait any longer."""
+        """Raise an exception with the reason if the request must not wait any longer."""
 
 
 class RequestWindow:
-    """The number of requests that may be in flight: between 1 and ``most``, the user's setting, where it starts.
+    """The number of requests that may be in flight: between 1 and ``most``, the user's setting, which is the initial
+    value.
 
-    Additive increase and multiplicative decrease, as in TCP. Nothing here waits or locks.
+    Additive increase and multiplicative decrease, as in TCP. It neither waits nor locks.
     """
 
     def __init__(self, most: int) -> None:
@@ -56,7 +58,7 @@ class RequestWindow:
 
     @property
     def size(self) -> int:
-        """The number of requests that may be in flight now."""
+        """Number of requests that may be in flight now."""
         return max(1, int(self.exact + 1e-9))
 
     def allow(self, most: int) -> None:
@@ -68,7 +70,7 @@ class RequestWindow:
     def grow(self, sent: float) -> None:
         """Widen the window after an answer to a request that was ``sent`` at that time into a full window."""
         if sent >= self._cut_at:
-            # One more for each window of answers; a big window takes bigger steps.
+            # one more for each window of answers; a big window takes bigger steps
             self.exact = min(float(self.most), self.exact + max(1.0, self.most / 32) / self.exact)
 
     def throttle(self, sent: float, now: float) -> None:
@@ -82,7 +84,7 @@ class RequestWindow:
 class Rate:
     """Units per minute, spread evenly: after ``n`` units the next request waits ``n`` / rate minutes.
 
-    Any minute exceeds the allowed units by one request at most (whose units were not known before).
+    Any minute exceeds the limit by one request at most (whose units were unknown before).
     """
 
     def __init__(self, per_minute: float | None = None) -> None:
@@ -90,20 +92,20 @@ class Rate:
         self._free_at = 0.0
 
     def wait(self, now: float) -> float:
-        """Seconds until the next request may go."""
+        """Return the seconds until the next request may be sent."""
         return max(0.0, self._free_at - now) if self.per_minute else 0.0
 
     def take(self, units: float, now: float = 0.0) -> None:
-        """Count a request of ``units``, sent now; without ``now``: correct the count (down, if negative)."""
+        """Count a request of ``units``, sent now; without ``now``, correct the count (downwards if negative)."""
         if self.per_minute:
             self._free_at = max(now, self._free_at) + units * MINUTE / self.per_minute
 
 
 @dataclass(frozen=True)
 class Status:
-    """The current limits: ``in_flight`` of ``window`` requests; the user allows ``most``.
+    """The current limits: ``in_flight`` of ``window`` requests; the user's limit is ``most``.
 
-    ``throttled``: how often the window shrank; ``pause``: seconds that all requests wait.
+    ``throttled``: number of times the window shrank; ``pause``: seconds that all requests wait.
     """
 
     window: int
@@ -176,7 +178,7 @@ class RateLimiter:
         self._tokens.per_minute = min(tokens, default=None)
 
     def status(self) -> Status:
-        """The current limits."""
+        """Return the current limits."""
         with self._lock:
             window, pause = self._window, max(0.0, self._pause_until - time.monotonic())
             return Status(window.size, window.most, self._in_flight, window.throttled, pause)
@@ -186,7 +188,7 @@ class RateLimiter:
     def enter(self, client: Waiter, tokens: float, at_once: bool) -> Permit:
         """Wait until one more request may be sent.
 
-        ``at_once``: a person is waiting, so the window does not apply, only rates and pauses. See ``Server.check``.
+        ``at_once``: a person is waiting, so only rates and pauses apply, not the window. See ``Server.check``.
         """
         called = threading.Event()
         with self._lock:
@@ -217,7 +219,7 @@ class RateLimiter:
 
     def _start(self, tokens: float) -> Permit:
         now = time.monotonic()
-        # The first estimate may be far too high (all of max_tokens); the mean of the answers is better.
+        # the first estimate may be far too high (all of max_tokens); the mean of the answers is better
         tokens = min(tokens, 2 * self._mean_tokens) if self._mean_tokens else tokens
         self._requests.take(1, now)
         self._tokens.take(tokens, now)
@@ -232,7 +234,7 @@ class RateLimiter:
     # ── after a request ──
 
     def read_headers(self, headers: Mapping[str, str], permit: Permit) -> None:
-        """Pause all requests if the server's remainder is used up by those in flight."""
+        """Pause all requests if the requests in flight use up the server's remaining units."""
         for unit in ("requests", "tokens"):
             rest = remainder(headers, unit)
             with self._lock:
@@ -251,7 +253,7 @@ class RateLimiter:
                 self._tokens.take(permit.tokens - permit.expected)
 
     def record_failure(self, permit: Permit, failure: Failure) -> None:
-        """Shrink the window if the server throttles; observe the pause it asks for."""
+        """Shrink the window if the server throttles; apply the pause that it asks for."""
         self.read_headers(failure.headers, permit)
         with self._lock:
             if failure.throttled:
@@ -264,7 +266,7 @@ class RateLimiter:
             self._pause_until = max(self._pause_until, time.monotonic() + seconds)
 
     def leave(self) -> None:
-        """Return a permit; call once for each."""
+        """Return a permit; call once for each permit."""
         with self._lock:
             self._in_flight -= 1
             self._call_next()

@@ -42,7 +42,7 @@ def served_models(
             fault = "has no list of models" + (f" ({failure.message})" if failure.message else "")
             mend = "Check its address (it usually ends in /v1), or type the model's name."
         elif fault == timeout_failure(timeout).fault:  # the user cannot set this time-out
-            mend = "Check that the server is well, and try again."
+            mend = "Check that the server is working, and try again."
         raise BackendError(f"The server at {base_url} {fault}. {mend}".rstrip()) from None
     finally:
         server.close()
@@ -60,6 +60,6 @@ def _names(document: Any, key: str) -> tuple[str, ...]:
 
 
 def _is_name(name: str, key: str) -> bool:
-    """Return whether this name is safe to show and to save: a server may send anything, even the key."""
+    """Return whether a name is safe to show and to save: a server may send anything, even the key."""
     has_key = "***" in without_keys(name, key)
     return not has_key and bool(name.strip()) and len(name) <= LONGEST and name.isprintable()

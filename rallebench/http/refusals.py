@@ -1,7 +1,7 @@
-"""The request field that a server refuses, read from its error message.
+"""The request field that a server refuses, parsed from its error message.
 
-Servers name it as OpenAI does (``param``), as pydantic does (``loc: ["body", "seed"]``), in other lists of fields, or only
-in a sentence.
+Servers name it as OpenAI does (``param``), as pydantic does (``loc: ["body", "seed"]``), in other lists of fields, or
+only in a sentence.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ REFUSING = (400, 422, 501)
 """Statuses of a refused request."""
 
 PASSED_ON = (403, 404, 405, 500, 502)
-"""Statuses under which gateways pass on a refusal; with them it must speak of a field as such."""
+"""Statuses under which gateways pass on a refusal; with these, the message must speak of a field explicitly."""
 
 SYSTEM = "system messages"
 """Pseudo-field for the role ``system`` of messages."""
@@ -57,7 +57,7 @@ _TONE = re.compile(
     r"|constraint|illegal|malformed|error|\bup to\b|[<>\u3400-\u9fff]",
     re.IGNORECASE,
 )
-"""Words without which a sentence refuses nothing: "stop and adjust your prompt" names no field."""
+"""Words of refusal; a sentence without any names no refused field: "stop and adjust your prompt"."""
 
 _OF_FIELD = re.compile(
     r"\b(param(eter)?|field|argument|propert(y|ie)|option|kwarg|extra input|request key)s?\b|参数",
@@ -74,7 +74,7 @@ _MISSING = re.compile(
     r"\bmissing\b|field required|\b(is|are) required\b|\brequired (parameter|property|field)",
     re.IGNORECASE,
 )
-"""Words for a missing field: leaving out more does not help."""
+"""Words about a missing field: leaving out more fields does not help."""
 
 _TAKEN = re.compile(
     r"expected one of\b[^.;]*|(?<!not )\b(supported|allowed|valid|known|accepted|permitted|available)"
@@ -102,7 +102,7 @@ _ALSO = {
 
 @dataclass(frozen=True)
 class Refusal:
-    """A refused field. ``of_value``: only the value that was sent is refused; another may be accepted."""
+    """A refused field. ``of_value``: True if only the sent value is refused; another may be accepted."""
 
     field: str
     of_value: bool = False

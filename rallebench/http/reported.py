@@ -58,14 +58,15 @@ def status_failure(
 def require_success(
     document: Any, endpoint: Endpoint, key: str, headers: Mapping[str, str] = {}
 ) -> Mapping[str, Any]:
-    """Return the JSON object of an answer or of a piece of a stream. Raises Failure for any other value, and for an object
-    that reports an error anywhere, as if the server had sent the status that the error names."""
+    """Return the JSON object of an answer or of a piece of a stream. Raises Failure for any other value, and for an object that
+    reports an error anywhere, as if the server had sent the status named by the error.
+    """
     if not isinstance(document, Mapping):
         raise Failure("answered with JSON that is not an object", NOT_OPENAI)
     for error in _errors_in(document):
         words = quote_error(error, key)
         status = _error_status(error) or _error_status(document)
-        # Without a code the message decides.
+        # without a code, the message decides
         status = status or (402 if _UNPAID.search(words) else 400 if is_overflow(words) else 0)
         if status:
             raise _build_failure(status, error, headers, endpoint, key)
@@ -74,8 +75,9 @@ def require_success(
 
 
 def _errors_in(document: Mapping[str, Any]) -> Iterator[Any]:
-    """Yield the errors that an answer reports: at the top level, in a choice, in a message or in a part of one. An answer
-    that has a message and no choices is an error, too."""
+    """Yield the errors that an answer reports: at the top level, in a choice, in a message or in a part of one. An answer with a
+    message but without choices is an error, too.
+    """
     if document.get("object") == "error" or document.get("type") == "error":
         yield document.get("error") or document
     if (error := document.get("error")) and error is not True:
@@ -142,7 +144,7 @@ def _error_status(error: Any) -> int:
 
 
 def quote_error(error: Any, key: str) -> str:
-    """Return the message of an error, with that of the provider behind the server (``metadata.raw``) if there is one."""
+    """Return the message of an error, with that of the provider behind the server (``metadata.raw``), if any."""
     words = short(error, key)
     inner = error.get("error") if isinstance(error, Mapping) else None
     error = inner if isinstance(inner, Mapping) else error
@@ -193,7 +195,7 @@ def _describe_failure(
     if 300 <= status < 400:
         return Failure(
             f"redirects elsewhere ({status})",
-            "Keys are not carried along: give the final address.",
+            "Keys are not sent to another host: give the final address.",
         )
     if status == 402 or (status in (400, 403) and _UNPAID.search(message)):
         return Failure(
@@ -204,7 +206,7 @@ def _describe_failure(
         return Failure(f"refused the key {quotation}", how_to_set(endpoint, key))
     if status == 404:
         return Failure(
-            f"knows no model {endpoint.model!r}, or not this address {quotation}",
+            f"does not know the model {endpoint.model!r}, or this address {quotation}",
             f"Correct model. {NOT_OPENAI}",
         )
     if status == TOO_MANY_REQUESTS:
@@ -229,5 +231,6 @@ def _describe_failure(
             throttled=status in THROTTLED,
         )
     return Failure(
-        f"refused the request {quotation}", "Change the setting or shorten the prompt it names."
+        f"refused the request {quotation}",
+        "Change the setting that it names, or shorten the prompt.",
     )

@@ -1,10 +1,10 @@
-"""Episode × gold → number. One file per metric; the docstring and the traits are its card.
+"""Episode × gold → number. One file per metric; its card consists of the docstring and the traits.
 
-A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (it is left out
-of the mean and counted), never 0. Its docstring has the form that ``_card.py`` describes; what code decides
-on are the traits given to ``METRICS.register``, ``register_at_k`` (a family with a cut-off), ``register_batch`` (all answers at
-once) or ``register_judge`` (a flow that asks a language model; see ``metrics/judges``). ``metrics/scorers.py`` and
-``judges.judge_named`` make scorers of them (``core.scoring.Scorer``).
+A plain metric is a function ``(episode, gold) -> float | None``: None means *not scored* (left out of the mean, but
+counted), never 0. Its docstring has the format described in ``_card.py``. Traits that the code relies on are passed to
+``METRICS.register``, ``register_at_k`` (a family with a cut-off), ``register_batch`` (all answers at once) or
+``register_judge`` (a flow that asks a language model; see ``metrics/judges``). ``metrics/scorers.py`` and
+``judges.judge_named`` turn metrics into scorers (``core.scoring.Scorer``).
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ Pairs = Sequence["tuple[Episode, Gold]"]
 MetricAtK = Callable[..., "float | None"]
 """(episode, gold, k) → the value at the cut-off k, from 1 to MAX_K."""
 Counted = tuple["Sequence[Sequence[int]]", Callable[["list[int]"], float]]
-"""The counts of each answer, and the figure that a sum of such counts gives: of all answers, or of a resample."""
+"""The counts of each answer, and a function from a sum of such counts to the score: over all answers, or over a resample.
+"""
 BatchMetric = Callable[..., "list[float | None]"]
 """(pairs, option) → a value for each pair."""
 
 
 STANDARD_KS = (1, 5, 10, 20)
-"""The cut-offs that are listed; any other from 1 to MAX_K may be asked for by name."""
+"""The listed cut-offs; any other from 1 to MAX_K is available by name."""
 MAX_K = 1000
 
 _AT_K = re.compile(r"(?P<family>.+?)(?:@|_at_)(?P<k>\d{1,9})", re.ASCII)
@@ -50,7 +51,7 @@ DEFAULTS = {
 
 
 class Metrics(Registry[Callable[..., Any]]):
-    """The metrics, judges included. By default a metric is a fraction, needs accepted answers, and higher is better."""
+    """The metrics, including judges. By default a metric is a fraction, needs accepted answers, and higher is better."""
 
     def __init__(
         self, kind: str, package: str, *, traits: Mapping[str, str], rooms: tuple[str, ...]
@@ -61,13 +62,13 @@ class Metrics(Registry[Callable[..., Any]]):
     def register(
         self, name: str, *, about: str = "", form: Any = None, **traits: Any
     ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        """As in every registry; ``DEFAULTS`` are the traits of a metric that does not give its own."""
+        """Register a metric as in any registry; ``DEFAULTS`` are the traits of a metric without its own."""
         return super().register(name, about=about, form=form, **{**DEFAULTS, **traits})
 
     def register_at_k(
         self, family: str, *, label: str, listed: Sequence[int] = STANDARD_KS, **traits: Any
     ) -> Callable[[MetricAtK], MetricAtK]:
-        """Decorator: file ``function(episode, gold, k)`` as ``family@K`` for every K from 1 to 1000."""
+        """Return a decorator that registers ``function(episode, gold, k)`` as ``family@K`` for every K from 1 to 1000."""
 
         def file(function: MetricAtK) -> MetricAtK:
             about = (function.__doc__ or "").strip().split("\n")[0]
@@ -85,7 +86,9 @@ class Metrics(Registry[Callable[..., Any]]):
         return file
 
     def register_batch(self, name: str, **traits: Any) -> Callable[[BatchMetric], BatchMetric]:
-        """Decorator: file a metric that takes all answers at once; called as a plain one, it takes one."""
+        """Return a decorator that registers a metric over all answers at once; it can also be called with a single
+        answer.
+        """
 
         def file(batch: BatchMetric) -> BatchMetric:
             @functools.wraps(batch)
@@ -109,12 +112,12 @@ class Metrics(Registry[Callable[..., Any]]):
         source: Callable[[Example], str] | None = None,
         **traits: Any,
     ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-        """Decorator: file a judge ``(case, *, llm, prompt, **settings) -> Flow`` (see metrics/judges), so that ``NAME:MODEL``
-        is a metric of any run.
+        """Return a decorator that registers a judge ``(case, *, llm, prompt, **settings) -> Flow`` (see metrics/judges) as the metric ``NAME:MODEL``
+        of any run.
 
-        ``scores``: the values of the columns, from the judge's episode. ``prompts``: file in ``folder`` (below prompts/) →
-        the fields that it must hold in braces; ``prompt`` makes the judge's prompt of these texts. ``source``: the text of
-        an example that the judge judges by, '' where there is none; None: it needs none.
+        ``scores``: returns the values of the columns from the judge's episode. ``prompts``: file in ``folder`` (below prompts/) →
+        its required fields in braces; ``prompt`` builds the judge's prompt from these texts. ``source``: returns the text of an
+        example that the judge judges by, '' if there is none; None if it needs none.
         """
         judge = JudgeTraits(columns, scores, prompts or {}, prompt, folder, source)
         own = {
@@ -133,7 +136,7 @@ class Metrics(Registry[Callable[..., Any]]):
         return base in self and self.listing(base).traits.get("tool") == "judge"
 
     def judge_of(self, column: str) -> Entry[Callable[..., Any]] | None:
-        """The judge that gives a column ``NAME:MODEL``; None for any other column."""
+        """Return the judge of a column ``NAME:MODEL``; None for any other column."""
         base, colon, _ = column.partition(":")
         judges = (self.entry(name) for name in self.judge_names() if colon)
         return next(
@@ -141,14 +144,14 @@ class Metrics(Registry[Callable[..., Any]]):
         )
 
     def plain_names(self) -> tuple[str, ...]:
-        """The metrics that ask no model."""
+        """Return the metrics that ask no model."""
         return tuple(name for name in self.names() if not self.is_judge(name))
 
     def judge_names(self) -> tuple[str, ...]:
         return tuple(name for name in self.names() if self.is_judge(name))
 
     def family(self, name: str) -> Callable[[int], Entry[Callable[..., Any]]] | None:
-        """The function of a family that makes the member with a cut-off; None for no family."""
+        """Return the function that makes a family's member from a cut-off; None if there is no such family."""
         for member in self.names():
             if member.startswith(f"{name}@"):
                 self.entry(member)  # its module registers the family
@@ -158,7 +161,7 @@ class Metrics(Registry[Callable[..., Any]]):
 
 @dataclass(frozen=True, slots=True)
 class JudgeTraits:
-    """What a judge is registered with; see ``register_judge``."""
+    """The registered properties of a judge; see ``register_judge``."""
 
     columns: tuple[ScoreColumn, ...]
     scores: Callable[[Episode], Mapping[str, float]]
@@ -173,36 +176,36 @@ METRICS = Metrics(
     "rallebench.metrics",
     rooms=("judge",),
     traits={
-        "needs": 'what the gold must hold: "answers", "provenance", joined with "+", or ""',
-        "reads": 'what an episode must hold: "answer", "pages", "passages", "cost", joined with "+", or ""',
-        "higher_is_better": "bool; None where neither direction is good",
-        "label": "the name as papers print it",
+        "needs": 'required gold: "answers", "provenance", joined with "+", or ""',
+        "reads": 'required parts of an episode: "answer", "pages", "passages", "cost", joined with "+", or ""',
+        "higher_is_better": "bool; None if neither direction is better",
+        "label": "the name as printed in papers",
         "unit": '"fraction", "seconds", "tokens" …',
-        "range": "(lowest, highest); None where there is no bound",
-        "check": "(option) → None: the name may go on with :option",
-        "over_all": "(pairs, option) → (counts of each answer, sum of counts → the figure over all answers)",
+        "range": "(lowest, highest); None without a bound",
+        "check": "(option) → None: the name may be followed by :option",
+        "over_all": "(pairs, option) → (counts of each answer, sum of counts → score over all answers)",
         "batch": "all answers at once, see register_batch",
         "judge": "JudgeTraits, see register_judge",
-        "tool": '"encoder", "model" or "judge": what has to be loaded',
-        "wants": 'for people, where needs says too little: "gold passages"',
-        "k": "the cut-off of a member of a family",
+        "tool": 'required model: "encoder", "model" or "judge"',
+        "wants": 'description of the required gold if needs says too little: "gold passages"',
+        "k": "the cut-off, for a member of a family",
     },
 )
 
 
 def metric(name: str) -> Entry[Callable[..., Any]]:
-    """The entry of a metric's name; also ``recall@7``, RaLLe's ``recall_at_5``, and ``bleu:char``.
+    """Return the entry of a metric by its name; also ``recall@7``, RaLLe's ``recall_at_5``, and ``bleu:char``.
 
-    The entry's ``name`` is the canonical one. Raises NotFoundError for an unknown name (with the
-    nearest ones) and for a judge, whose values a model gives, and UsageError for a cut-off outside 1 … 1000 or an option
-    that the metric does not take.
+    The entry's ``name`` is the canonical one. Raises NotFoundError for an unknown name (with the nearest ones) and for a
+    judge, whose values come from a model, and UsageError for a cut-off outside 1 … 1000 or an option that the metric does
+    not take.
 
     >>> metric("recall_at_5").name, metric("recall@7").traits["label"], metric("bleu:char").traits["label"]
     ('recall@5', 'Recall@7', 'BLEU (char)')
     """
     if METRICS.is_judge(name):
         raise NotFoundError(
-            f"{name.strip()!r} is a judge, and no scores of it are stored; score the run by it first."
+            f"{name.strip()!r} is a judge, and the run has no scores of it; score the run with it first."
         )
     return _entry(name.strip())
 
@@ -243,11 +246,12 @@ def _with_option(entry: Entry[Callable[..., Any]], option: str) -> Entry[Callabl
 
 
 def _any_model(option: str) -> None:
-    """A judge's option is the name of a model, which only a workspace can check."""
+    """Accept a judge's option, the name of a model, which only a workspace can check."""
 
 
 def read_card(name: str) -> Card:
-    """The card of a metric or a judge, from its docstring and its traits. Raises as ``metric`` does for other names.
+    """Return the card of a metric or a judge, from its docstring and its traits. Raises as ``metric`` does for other
+    names.
 
     >>> read_card("em").direction, read_card("recall@5").needed
     ('higher is better', 'gold pages')
@@ -267,7 +271,7 @@ def read_card(name: str) -> Card:
 
 
 def card(name: str) -> Json:
-    """What the page shows beside a number: ``read_card`` as JSON.
+    """Return ``read_card`` as JSON, for the page.
 
     >>> card("em")["definition"]
     '1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.'

@@ -1,7 +1,7 @@
-"""A metric's card: what its docstring says in words, beside the traits that the code itself decides on.
+"""A metric's card, from its docstring and the traits that the code itself relies on.
 
-A docstring has this form; its first line is the definition, the sections come last, in this order, and
-*Over all answers* and *Option* only where there is such a thing::
+A docstring has this format; its first line is the definition, the sections come last, in this order; *Over all answers*
+and *Option* are optional::
 
     1 if the answer equals an accepted answer, else 0.
 
@@ -11,8 +11,8 @@ A docstring has this form; its first line is the definition, the sections come l
     Not scored: never.
     Over all answers: the same of all answers at once.
     Option: which tokens are compared.
-    Source: Who, year, where.
-    Traps: What a reader of the number should know.
+    Source: author, year, place.
+    Traps: caveats for the reader of a number.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SECTION = re.compile(rf"^({'|'.join(SECTIONS)}): *", re.MULTILINE)
 
 
 def parse(doc: str) -> dict[str, str]:
-    """The words of a docstring: ``definition``, ``details`` and its sections, '' where one is absent.
+    """Split a docstring into ``definition``, ``details`` and its sections, '' for a missing one.
 
     >>> words = parse("One.\\n\\nMore.\\n\\nNormalisation: none.\\nTraps: a long\\n    one.")
     >>> words["definition"], words["details"], words["traps"], words["source"]
@@ -57,7 +57,7 @@ def parse(doc: str) -> dict[str, str]:
 
 
 def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Card:
-    """The card of a registered metric, from its docstring and its traits."""
+    """Return the card of a registered metric, from its docstring and its traits."""
     words = parse(doc)
     words["definition"] = about or words["definition"]
     decided = ("needs", "wants", "tool", "higher_is_better", "unit", "range", "k")

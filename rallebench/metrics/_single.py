@@ -1,4 +1,4 @@
-"""One model stays loaded for the metrics that ask it again and again."""
+"""A cache of one model, for metrics that use it repeatedly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def single(load: Callable[P, T]) -> Callable[P, T]:
-    """``load``, whose last result is kept. It is let go before another is loaded: two never lie in memory.
+    """Return ``load`` with a cache of its last result, which is released before the next load: two are never in memory.
 
     >>> twice = single(lambda word: [word, word])
     >>> twice("a") is twice("a"), twice("b")
@@ -24,7 +24,7 @@ def single(load: Callable[P, T]) -> Callable[P, T]:
     @functools.wraps(load)
     def loaded(*args: P.args, **kwargs: P.kwargs) -> T:
         key = (args, tuple(sorted(kwargs.items())))
-        with lock:  # runs that are scored at once load it once
+        with lock:  # runs that are scored at the same time share one load
             if key not in held:
                 held.clear()
                 held[key] = load(*args, **kwargs)

@@ -13,7 +13,7 @@ def accuracy(episode: Episode, gold: Gold) -> float | None:
 
     An empty answer scores 0.
 
-    Normalisation: none but white space at both ends.
+    Normalisation: only white space at both ends is removed.
     Not scored: the gold has no answers.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Case, punctuation and articles all count: 'supports' is not 'SUPPORTS'.

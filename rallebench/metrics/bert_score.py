@@ -1,7 +1,7 @@
 """BERTScore (Zhang et al. 2020, arXiv:1904.09675) with a model from a folder.
 
-Each token is matched with the most similar token of the other text by the cosine of their contextual
-embeddings. The tests hold it to the package bert-score 0.3.13, which would fetch models by name.
+Each token is matched with the most similar token of the other text, by the cosine of their contextual embeddings. The
+tests compare it with the package bert-score 0.3.13, which would download models by name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _tokenizing = threading.Lock()
 
 
 def parse_option(option: str) -> tuple[str, int | None]:
-    """The folder and the layer that ``FOLDER?layer=N`` names; the last layer is None.
+    """Parse ``FOLDER?layer=N`` into folder and layer; None is the last layer.
 
     >>> parse_option("/models/roberta-large?layer=17"), parse_option("")
     (('/models/roberta-large', 17), ('', None))
@@ -54,14 +54,14 @@ def bertscore(pairs: Pairs, option: str = "") -> list[float | None]:
 
     Without idf weights and without rescaling. An empty answer scores 0.
 
-    Normalisation: none but the model's own tokenizer; texts are cut at its longest input.
+    Normalisation: none; texts are cut at the model's maximum length.
     Not scored: the gold has no answers.
-    Option: a folder with a Hugging Face model, and the layer, as in FOLDER?layer=17; the embedded MiniLM and the
-        last layer without one.
+    Option: a folder with a Hugging Face model, and the layer, as in FOLDER?layer=17; by default the embedded MiniLM and its
+    last layer.
     Source: Zhang et al. 2020, arXiv:1904.09675.
-    Traps: Published values are of roberta-large, layer 17 (Chinese: bert-base-chinese, layer 8); values of other
-        models and layers cannot be compared. Unrelated texts score far above 0. CRUD-RAG's "bertScore" is
-        similarity, not this.
+    Traps: Published values use roberta-large, layer 17 (Chinese: bert-base-chinese, layer 8); values of other
+    models and layers cannot be compared. Unrelated texts score far above 0. CRUD-RAG's "bertScore" is
+    similarity, not this.
     """
     best_scores: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
     comparisons = [
@@ -72,7 +72,7 @@ def bertscore(pairs: Pairs, option: str = "") -> list[float | None]:
     ]
     if not comparisons:
         return best_scores
-    # Like lengths together, so that little is padded; the longest first, so that memory runs out at once or never.
+    # similar lengths together, so that little is padded; longest first, so that a lack of memory shows at once
     comparisons.sort(key=lambda row: (-max(len(row[1]), len(row[2])), row))
     model = _model(*parse_option(option))
     scores: dict[int, list[float]] = {}
@@ -100,12 +100,12 @@ class _Model:
             yield _f(vectors[answer], vectors[reference])
 
     def _embedded(self, texts: Sequence[str]) -> list[tuple[Any, Any]]:
-        """Per text float32 (tokens, dim) unit vectors, and which of them are no special tokens."""
+        """Return per text float32 (tokens, dim) unit vectors, and a mask of the tokens that are not special."""
         import torch
 
         clean = [text.strip().encode("utf-8", "replace").decode("utf-8") for text in texts]
         special = {self.tokenizer.sep_token_id, self.tokenizer.cls_token_id}
-        with _tokenizing:  # a fast tokenizer keeps how it cuts and pads in itself
+        with _tokenizing:  # a fast tokenizer stores its truncation and padding settings in itself
             features = self.tokenizer(
                 clean, padding=True, truncation=True, max_length=self.longest, return_tensors="pt"
             ).to(self.model.device)
@@ -133,7 +133,7 @@ class _Model:
 
 
 def _f(answer: tuple[Any, Any], reference: tuple[Any, Any]) -> float:
-    # As in the package, special tokens do not count themselves, but a token may be matched with one.
+    # As in the package, special tokens are not averaged, but other tokens may match them.
     (left, left_counts), (right, right_counts) = answer, reference
     if not left_counts.any() or not right_counts.any():
         return 0.0
@@ -166,6 +166,6 @@ def _model(folder: str, layer: int | None) -> _Model:
     longest = int(tokenizer.model_max_length)
     if (
         longest > 1_000_000
-    ):  # the tokenizer does not say; RoBERTa counts two positions that no token can have
+    ):  # the tokenizer does not say; RoBERTa's positions include two that no token can have
         longest = int(getattr(model.config, "max_position_embeddings", 512)) - 2
     return _Model(tokenizer, model, layers if layer is None else layer, longest)

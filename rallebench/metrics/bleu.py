@@ -1,4 +1,4 @@
-"""BLEU and chrF by sacrebleu: of each answer, and of all answers at once."""
+"""BLEU and chrF by sacrebleu, per answer and over all answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOKENIZERS = ("13a", "zh", "char", "jieba")
 
 
 def check_tokenizer(option: str) -> None:
-    """Raise UsageError for a tokenizer that nobody knows."""
+    """Raise UsageError for an unknown tokenizer."""
     if option not in TOKENIZERS:
         raise UsageError(
             f"There is no tokenizer {option!r} for BLEU; choose {', '.join(TOKENIZERS[:-1])} or jieba."
@@ -31,7 +31,7 @@ def _over_all(
     measure: Callable[[], Any], rows_of: Callable[[Pairs, str], Rows]
 ) -> Callable[[Pairs, str], Counted]:
     def counted(pairs: Pairs, option: str = "") -> Counted:
-        # As sacrebleu's own significance tests do it: its counts of one text add up over texts.
+        # as in sacrebleu's own significance tests, its counts of single texts add up
         rows, score = rows_of(pairs, option), measure()
         counts = score._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
         return counts, lambda total: _fraction(score._compute_score_from_stats(total))
@@ -63,17 +63,17 @@ def _chrf() -> Any:
 def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """Sentence BLEU of the answer against all accepted answers at once: 1- to 4-grams with brevity penalty.
 
-    As sacrebleu has it for one sentence: exponential smoothing, orders the answer is too short for left out.
+    As in sacrebleu for one sentence: exponential smoothing; orders longer than the answer are left out.
     An empty answer scores 0.
 
-    Normalisation: none but tokens: sacrebleu's 13a, or zh (each Chinese character by itself) where the answer or
-        an accepted one holds a Chinese character. Case counts.
+    Normalisation: none. Tokens are sacrebleu's 13a, or zh (each Chinese character by itself) if the answer or an accepted
+    one contains a Chinese character. Case counts.
     Not scored: the gold has no answers.
-    Over all answers: corpus BLEU, the figure that papers print; the n-grams of all answers are counted together.
+    Over all answers: corpus BLEU, as printed in papers; the n-grams of all answers are counted together.
     Option: 13a, zh, char or jieba, for all texts alike.
     Source: Papineni et al. 2002; sacrebleu 2.6, Post 2018, arXiv:1804.08771.
     Traps: From 0 to 1 here, from 0 to 100 in papers. The mean over answers is not corpus BLEU. With several
-        accepted answers n-grams of all of them count.
+    accepted answers, n-grams of all of them count.
     """
     if not gold.answers:
         return None
@@ -83,16 +83,16 @@ def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
 
 @METRICS.register("chrf", label="chrF", over_all=_over_all(_chrf, _raw))
 def chrf(episode: Episode, gold: Gold) -> float | None:
-    """F-score of the 1- to 6-grams of characters with the best-fitting accepted answer, recall weighing double.
+    """F-score of the 1- to 6-grams of characters with the best-fitting accepted answer; recall has double weight.
 
     An empty answer scores 0.
 
-    Normalisation: white space is dropped; case and punctuation count.
+    Normalisation: white space is removed; case and punctuation count.
     Not scored: the gold has no answers.
-    Over all answers: corpus chrF, the n-grams of all answers counted together.
+    Over all answers: corpus chrF; the n-grams of all answers are counted together.
     Source: Popović 2015; sacrebleu 2.6, Post 2018, arXiv:1804.08771.
     Traps: From 0 to 1 here, from 0 to 100 in papers. Unrelated texts of one language share characters and score
-        about 0.1 to 0.2, not 0.
+    about 0.1 to 0.2, not 0.
     """
     if not gold.answers:
         return None
@@ -113,7 +113,7 @@ def _streams(rows: Sequence[tuple[str, list[str]]]) -> list[list[str | None]]:
 
 
 def _tokenized(answer: str, references: Sequence[str], option: str) -> tuple[str, list[str]]:
-    """The texts with a space between tokens."""
+    """Return the texts with a space between tokens."""
     rule = option or ("zh" if any(map(has_cjk, (answer, *references))) else "13a")
     tokenize = _tokenizer(rule)
     return tokenize(answer), [tokenize(text) for text in references]
@@ -131,7 +131,7 @@ def _tokenizer(name: str) -> Callable[[str], str]:
 
     kinds: dict[str, Any] = {"13a": Tokenizer13a, "zh": TokenizerZh, "char": TokenizerChar}
     tokenizer = kinds[name]()
-    # sacrebleu drops the white space at the end of a text before it looks for tokens.
+    # sacrebleu strips the white space at the end of a text before it tokenizes
     return lambda text: str(tokenizer(text.rstrip()))
 
 
@@ -139,5 +139,5 @@ def _sacrebleu() -> Any:
     try:
         from sacrebleu import metrics
     except ImportError:
-        raise MissingPackageError("sacrebleu", "and BLEU and chrF are computed by it") from None
+        raise MissingPackageError("sacrebleu", "and BLEU and chrF need it") from None
     return metrics

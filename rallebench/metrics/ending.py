@@ -1,4 +1,4 @@
-"""How a question ended: with an answer, or at which limit."""
+"""The end of a question: with an answer, or at a limit."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ANSWERED = "answered"
 
 
 def check_reason(option: str) -> None:
-    """Raise UsageError for what can be no reason to stop."""
+    """Raise UsageError for a text that cannot be a stop reason."""
     if not re.fullmatch(r"[a-z_]{1,40}", option):
         raise UsageError(
-            f"{option!r} is no reason to stop; write one as step_limit: small letters and '_'."
+            f"{option!r} is not a stop reason; write one like step_limit, in small letters and '_'."
         )
 
 
@@ -27,10 +27,10 @@ def ended(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """1 if the question ended for the chosen reason, by default with an answer, else 0.
 
     Normalisation: none.
-    Not scored: predictions of another program, which do not say how they ended.
+    Not scored: predictions of another program, which do not record how they ended.
     Option: answered, step_limit, context_limit, token_limit, time_limit, model_error, tool_error, gave_up or no_answer.
     Source: this project; the reasons are those of its workflows.
-    Traps: A chain always ends with an answer, be it an empty one. A failed question is not scored.
+    Traps: A chain always ends with an answer, even if it is empty. A failed question is not scored.
     """
     if episode.workflow == IMPORTED or episode.outcome is None:
         return None

@@ -18,14 +18,14 @@ def exact_match(episode: Episode, gold: Gold) -> float | None:
     Not scored: the gold has no answers.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Only ASCII punctuation and English articles are dropped; an answer inside a sentence scores 0.
-        An accepted answer 'A' is an article and vanishes, so it equals 'The'. Other forms of a word in Unicode (NFD, full
-        width, a soft hyphen, vowel marks) are other words.
+    An accepted answer 'A' is an article and vanishes, so it equals 'The'. Other Unicode forms of a word (NFD, full
+    width, a soft hyphen, vowel marks) count as different words.
     """
     return best(exact_match_score, answer_of(episode), gold)
 
 
 def exact_match_score(answer: str, alias: str) -> float:
-    """1.0 if both have one normal form, else 0.0.
+    """Return 1.0 if both have the same normal form, else 0.0.
 
     >>> exact_match_score("The Beatles!", "beatles")
     1.0

@@ -16,9 +16,9 @@ def has_answer(episode: Episode, gold: Gold) -> float | None:
     Not scored: the answer is empty (RaLLe's denominator), or the gold has no answers.
     Source: RaLLe, Hoshi et al. 2023, arXiv:2308.10633.
     Traps: Characters, not words: 'art' is in 'party'. An accepted answer that is an article vanishes and is in everything:
-        with the gold 'A' of a multiple-choice question the answer 'C' is right. Other forms of a word in Unicode (NFD, full
-        width, a soft hyphen, vowel marks) are other words. Empty answers are left out of the mean, so a system that often
-        stays silent looks better; has_answer_all counts them.
+    with the gold 'A' of a multiple-choice question the answer 'C' is right. Other Unicode forms of a word (NFD, full
+    width, a soft hyphen, vowel marks) count as different words. Empty answers are left out of the mean, so a system that
+    often stays silent looks better; has_answer_all counts them.
     """
     answer = answer_of(episode)
     return best(has_answer_score, answer, gold) if answer else None
@@ -32,14 +32,14 @@ def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     Not scored: the gold has no answers.
     Source: RaLLe, Hoshi et al. 2023, arXiv:2308.10633, over all questions.
     Traps: Characters, not words: 'art' is in 'party'. An accepted answer that is an article vanishes and is in everything:
-        with the gold 'A' of a multiple-choice question the answer 'C' is right. Other forms of a word in Unicode (NFD, full
-        width, a soft hyphen, vowel marks) are other words.
+    with the gold 'A' of a multiple-choice question the answer 'C' is right. Other Unicode forms of a word (NFD, full
+    width, a soft hyphen, vowel marks) count as different words.
     """
     return best(has_answer_score, answer_of(episode), gold)
 
 
 def has_answer_score(answer: str, alias: str) -> float:
-    """1.0 if the alias's normal form is a substring of the answer's.
+    """Return 1.0 if the alias's normal form is a substring of the answer's.
 
     >>> has_answer_score("It was a party.", "art")
     1.0

@@ -1,4 +1,4 @@
-"""Did the retrieved text hold the answer, or name the gold page? Looks at passages, not at page ids."""
+"""Presence of the answer or the gold title in the retrieved text, by passages instead of page ids."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold has no answers, or nothing was retrieved in the whole run.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
-    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other forms
-        of a word in Unicode are other words. Counts passages, not pages; titles are not read.
+    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other
+    Unicode forms of a word count as different words. Counts passages, not pages; titles are not searched.
     """
     return _in_context(episode, k, list(map(normalize_answer, gold.answers)))
 
@@ -25,11 +25,11 @@ def answer_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
 def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     """1 if the words of an accepted answer stand side by side in one of the first k passages, else 0.
 
-    Normalisation: NFD, lower-case; runs of letters, digits and marks, and every other visible character, are tokens.
+    Normalisation: NFD, lower-case; tokens are runs of letters, digits and marks, and every other visible character.
     Not scored: the gold has no answers, or nothing was retrieved in the whole run.
     Source: DPR, Karpukhin et al. 2020, arXiv:2004.04906.
-    Traps: Whole words in one passage, whether or not it supports the answer; titles are not read. Chinese is not parted
-        into words, so an answer is found only between punctuation: there answer_in_context says more.
+    Traps: Whole words in one passage, even if it does not support the answer; titles are not searched. Chinese is not split
+    into words, so an answer is found only between punctuation; answer_in_context is more useful there.
     """
     if not gold.answers:
         return None
@@ -47,8 +47,8 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold names no titles, or nothing was retrieved in the whole run.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
-    Traps: Characters, not words: 'art' is in 'party'. Other forms of a word in Unicode are other words.
-        Counts passages, not pages; titles are not read.
+    Traps: Characters, not words: 'art' is in 'party'. Other Unicode forms of a word count as different words.
+    Counts passages, not pages; titles are not searched.
     """
     return _in_context(episode, k, _titles(gold))
 
@@ -60,19 +60,19 @@ def entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
     reads="passages",
 )
 def answer_and_entity_in_context(episode: Episode, gold: Gold, k: int) -> float | None:
-    """1 if one of the first k normalised passages holds both an accepted answer and a gold title, else 0.
+    """1 if one of the first k normalised passages contains both an accepted answer and a gold title, else 0.
 
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold has no answers or names no titles, or nothing was retrieved in the whole run.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
-    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other forms
-        of a word in Unicode are other words. Counts passages, not pages; titles are not read.
+    Traps: Characters, not words: 'art' is in 'party', and an accepted answer 'A' is an article and in everything. Other
+    Unicode forms of a word count as different words. Counts passages, not pages; titles are not searched.
     """
     return _in_context(episode, k, list(map(normalize_answer, gold.answers)), _titles(gold))
 
 
 def _in_context(episode: Episode, k: int, *groups: list[str]) -> float | None:
-    """1 if one of the first k passages holds a text of each group, else 0; None where a group is empty."""
+    """Return 1 if one of the first k passages contains a text of each group, else 0; None if a group is empty."""
     if not all(groups):
         return None
     contexts = (normalize_answer(hit.passage.text) for hit in retrieved(episode)[:k])

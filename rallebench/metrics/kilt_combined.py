@@ -1,4 +1,4 @@
-"""KILT's combined metrics: the answer counts only where the evidence was found completely."""
+"""KILT's combined metrics: the answer counts only if the complete evidence was retrieved."""
 
 from __future__ import annotations
 

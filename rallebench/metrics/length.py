@@ -1,4 +1,4 @@
-"""How long an answer is."""
+"""The length of an answer."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rallebench.metrics.words import count_words
 def length(episode: Episode, gold: Gold) -> float | None:
     """The number of characters of the answer.
 
-    Normalisation: white space at both ends is dropped, that inside counts.
+    Normalisation: white space at both ends is removed, white space inside counts.
     Not scored: never; an empty answer has length 0.
     Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043.
-    Traps: Unicode code points: an accent written by itself counts. A Chinese text says more in as many characters.
+    Traps: Unicode code points: a separate accent counts. A Chinese text says more in as many characters.
     """
     return float(len(answer_of(episode)))
 
@@ -26,11 +26,11 @@ def length(episode: Episode, gold: Gold) -> float | None:
     "length_words", needs="", higher_is_better=None, label="Words", unit="words", range=(0, None)
 )
 def length_words(episode: Episode, gold: Gold) -> float | None:
-    """The number of words of the answer: what spaces part, or jieba's words where it holds Chinese characters.
+    """The number of words of the answer, separated by white space, or by jieba if it contains Chinese characters.
 
-    Normalisation: a piece of punctuation only is no word.
+    Normalisation: punctuation alone is not counted as a word.
     Not scored: never; an empty answer has no words.
     Source: this project.
-    Traps: Thai, Lao, Khmer and Burmese are written without spaces and not parted.
+    Traps: Thai, Lao, Khmer and Burmese are written without spaces and are not split.
     """
     return float(count_words(answer_of(episode)))

@@ -1,4 +1,4 @@
-"""R-Eval's "relaxed F1" as its appendix states it: tokens that are equal at the same position."""
+"""R-Eval's "relaxed F1" as stated in its appendix: tokens that are equal at the same position."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 
 
 _FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "*.model")
-"""Any of them lies in a tokenizer's folder; the last is SentencePiece's."""
+"""A tokenizer's folder contains at least one of these; the last is SentencePiece's."""
 
 
 def check_folder(option: str) -> None:
@@ -40,12 +40,12 @@ def position_match(episode: Episode, gold: Gold, option: str = "") -> float | No
 
     Precision is over the tokens of the answer, recall over those of the accepted answer; an empty answer scores 0.
 
-    Normalisation: none; tokens are words and single other characters, or jieba's words where a text holds Chinese.
+    Normalisation: none; tokens are words and other single characters, or jieba's words if a text contains Chinese.
     Not scored: the gold has no answers.
     Option: a folder with a tokenizer, for example GPT-2's, whose tokens are compared instead, as in the paper.
     Source: R-Eval, Tu et al. 2024, appendix (its code computes f1_yes_no).
-    Traps: One word more at the start and nothing matches. With another tokenizer the numbers differ. R-Eval scores
-        the first accepted answer only.
+    Traps: With one additional word at the start, nothing matches. With another tokenizer the numbers differ. R-Eval uses
+    the first accepted answer only.
     """
     return best(
         lambda answer, alias: position_score(*_tokens(option, answer, alias)),
@@ -55,7 +55,7 @@ def position_match(episode: Episode, gold: Gold, option: str = "") -> float | No
 
 
 def position_score(answer: Sequence[object], alias: Sequence[object]) -> float:
-    """F-measure of the equal positions of two token lists; 0.0 where none is equal.
+    """Return the F-measure of equal positions of two token lists; 0.0 if none is equal.
 
     >>> position_score(["a", "b", "c"], ["a", "x", "c", "d"])
     0.5714285714285714
@@ -75,10 +75,10 @@ def _tokens(folder: str, *texts: str) -> list[Sequence[object]]:
 
 @functools.lru_cache(maxsize=2)
 def _encode(folder: str) -> Callable[[str], list[int]]:
-    """A folder's tokenizer as text → ids, without special tokens."""
+    """Return a folder's tokenizer as a function text → ids, without special tokens."""
     whole = Path(folder) / "tokenizer.json"
     try:
-        if whole.is_file():  # no need for the seconds that importing transformers takes
+        if whole.is_file():  # avoids importing transformers, which takes seconds
             from tokenizers import Tokenizer
 
             tokenizer = Tokenizer.from_file(str(whole))
@@ -97,5 +97,5 @@ def _encode(folder: str) -> Callable[[str], list[int]]:
 
 
 def _clean(text: str) -> str:
-    # Surrogate halves, which JSON may hold, are no Unicode that a tokenizer takes.
+    # surrogate halves, which JSON may contain, are not valid Unicode for a tokenizer
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -17,13 +17,13 @@ def r_precision(episode: Episode, gold: Gold) -> float | None:
     Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. Pages of all retrievals of a chain are
-        joined in order. A question without gold pages scores 0.
+    joined in order. A question without gold pages scores 0.
     """
     return r_precision_score(page_ids(episode), gold.provenance)
 
 
 def r_precision_score(ids: Sequence[str], evidence: Iterable[Collection[str]]) -> float:
-    """``ids``: distinct, best first; ``evidence``: sets of ids. 0.0 without a set.
+    """Return R-precision. ``ids``: distinct, best first; ``evidence``: sets of ids. 0.0 without a set.
 
     >>> r_precision_score(["1", "9", "2"], [{"1", "2"}, {"3"}])
     0.5

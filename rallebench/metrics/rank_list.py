@@ -1,4 +1,4 @@
-"""KILT's precision, recall and success rate at k, over a rank whose items are evidence sets."""
+"""KILT's precision, recall and success rate at k, over a ranking whose items are evidence sets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.metrics import METRICS
 from rallebench.metrics._reading import page_ids
 
 Rank = list[Union[bool, int]]
-"""True: an evidence set completed here; False: a page of no set; i (an int): a part of set i."""
+"""True: an evidence set is completed here; False: a page of no set; i (an int): a part of set i."""
 
 
 @METRICS.register_at_k("precision", label="Precision", needs="provenance", reads="pages")
@@ -21,8 +21,8 @@ def precision_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
-        last page is found. A question without gold pages scores 0. The divisor is k
-        even where fewer pages were retrieved. page_precision counts pages.
+    last page is found. A question without gold pages scores 0. The divisor is k
+    even if fewer pages were retrieved. page_precision counts pages.
     """
     return _complete(_episode_rank(episode, gold), k) / k
 
@@ -35,8 +35,8 @@ def recall_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
-        last page is found. A question without gold pages scores 0. page_recall
-        counts pages.
+    last page is found. A question without gold pages scores 0. page_recall
+    counts pages.
     """
     sets = distinct_sets(gold.provenance)
     return _complete(_episode_rank(episode, gold), k) / len(sets) if sets else 0.0
@@ -50,14 +50,14 @@ def success_rate_at_k(episode: Episode, gold: Gold, k: int) -> float | None:
     Not scored: nothing was retrieved in the whole run; a question without gold pages scores 0.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Pages, not passages: five passages of one page are one page. An evidence set of several pages counts where its
-        last page is found. A question without gold pages scores 0. success counts
-        any page of a set.
+    last page is found. A question without gold pages scores 0. success counts
+    any page of a set.
     """
     return float(_complete(_episode_rank(episode, gold), k) > 0)
 
 
 def distinct_sets(evidence: Iterable[Collection[str]]) -> list[set[str]]:
-    """New sets in order, equal ones once.
+    """Return the distinct sets in order.
 
     >>> distinct_sets([("1", "2"), ("2", "1"), ("3",)]) == [{"1", "2"}, {"3"}]
     True
@@ -66,11 +66,11 @@ def distinct_sets(evidence: Iterable[Collection[str]]) -> list[set[str]]:
 
 
 def rank_list(ids: Sequence[str], evidence: Iterable[Collection[str]]) -> Rank:
-    """Walk through ``ids`` (distinct, best first) and say of each what it completes.
+    """Walk through ``ids`` (distinct, best first) and return the evidence set that each one completes or continues.
 
-    An id may complete or continue several sets, and then adds an entry for each, in the order of
-    ``evidence`` (so at a cut-off that order can matter, as in KILT); a set that is continued gives
-    up its earlier entry, and the entries after it move up by one.
+    An id may complete or continue several sets, and then adds an entry for each, in the order of ``evidence`` (so that
+    order can matter at a cut-off, as in KILT). A continued set gives up its earlier entry, and the entries after it move
+    up by one.
 
     >>> rank_list(["2", "5", "33", "1"], [{"1", "2"}, {"5"}])
     [True, False, True]

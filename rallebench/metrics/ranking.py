@@ -1,7 +1,7 @@
-"""The measures of information retrieval over a ranked list: a page, or a passage, is relevant or it is not.
+"""Information-retrieval measures over a ranked list with binary relevance of pages or passages.
 
-They differ from KILT's (rank_list.py), where what is counted is complete evidence sets. The tests hold them
-to ir_measures, which asks trec_eval.
+They differ from KILT's (rank_list.py), which count complete evidence sets. The tests compare them with ir_measures,
+which uses trec_eval.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ ALL = 1_000_000_000
 
 
 def success(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """1.0 if one of the first k is relevant."""
+    """Return 1.0 if one of the first k is relevant, else 0.0."""
     return float(any(i in relevant for i in ids[:k]))
 
 
 def reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
-    """1 / the first relevant rank, 0.0 beyond k.
+    """Return 1 / the first relevant rank, 0.0 beyond k.
 
     >>> reciprocal_rank(["a", "b", "c"], {"c", "b"})
     0.5
@@ -34,17 +34,17 @@ def reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int = ALL)
 
 
 def precision(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The relevant ones among the first k, over k."""
+    """Return the number of relevant ids among the first k, divided by k."""
     return sum(i in relevant for i in ids[:k]) / k
 
 
 def recall(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The share of the relevant ones that are among the first k."""
+    """Return the share of the relevant ids that are among the first k."""
     return sum(i in relevant for i in ids[:k]) / len(relevant)
 
 
 def average_precision(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
-    """The precision at the rank of each relevant one, summed and divided by how many there are.
+    """Return the sum of the precision at each relevant rank, divided by the number of relevant ids.
 
     >>> average_precision(["a", "x", "b"], {"a", "b"})
     0.8333333333333333
@@ -58,7 +58,8 @@ def average_precision(ids: Sequence[str], relevant: Collection[str], k: int = AL
 
 
 def ndcg(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """Gains with discount 1 / log2(rank + 1), over those of the best possible list. A gain is the grade in a mapping, else 1.
+    """Return the gains with discount 1 / log2(rank + 1), over those of the best possible list. A gain is the grade in a
+    mapping, else 1.
 
     >>> ndcg(["x", "a"], {"a"}, 5) == 1 / math.log2(3), ndcg(["a", "b"], {"a": 1, "b": 2}, 1)
     (True, 0.5)
@@ -73,7 +74,7 @@ def _discounted(gains: Iterable[float]) -> float:
 
 
 def mean_reciprocal_rank(ids: Sequence[str], relevant: Collection[str], k: int = ALL) -> float:
-    """The reciprocal rank of every relevant one, 0 for one not found, and their mean."""
+    """Return the mean reciprocal rank of all relevant ids, 0 for one not found."""
     return sum(1 / rank for rank, i in enumerate(ids[:k], 1) if i in relevant) / len(relevant)
 
 
@@ -119,16 +120,16 @@ _TRAPS = {
     "mrr_each": "Not MRR: with two {gold}s even the best list scores 0.75. ",
     "ndcg": "A {gold} has gain 1, a graded page (BEIR's judgements) its grade; the discount is log2(rank + 1). ",
     "map": "MAP is the mean of it. ",
-    "precision": "The divisor is k even where fewer {unit}s were retrieved. ",
+    "precision": "The divisor is k even if fewer {unit}s were retrieved. ",
     "recall": "With k below the number of {gold}s it cannot reach 1. ",
 }
-"""With {a} for "a gold page", {gold} for "gold page" and {unit} for "page"; or for passages."""
+"""Templates: {a} is "a gold page", {gold} "gold page" and {unit} "page"; or the same for passages."""
 
 _UNITS = {
     "page": "Pages, not passages: five passages of one page are one page. A page of any evidence set is a gold "
-    "page; which belong together is not looked at. ",
-    "passage": "Ids only mean something with the corpus that the questions were made for; another passage that "
-    "says the same is a miss. ",
+    "page; which of them belong together does not matter. ",
+    "passage": "Ids only mean something with the corpus for which the questions were made; another passage with "
+    "the same content counts as a miss. ",
 }
 
 
@@ -144,7 +145,7 @@ def _doc(unit: str, name: str, source: str, at_k: bool) -> str:
     return (
         f"{definition.format(**words)}\n\nNormalisation: none, ids are compared.\n"
         f"Not scored: the gold names no {unit}, as in trec_eval.{_IRRELEVANT[unit]}\nSource: {source}.\n"
-        f"Traps: {trap.format(**words)}{_UNITS[unit]}What several retrievals of a chain found is joined in order."
+        f"Traps: {trap.format(**words)}{_UNITS[unit]}The results of several retrievals of a chain are joined in order."
     )
 
 
@@ -157,7 +158,7 @@ def _relevant(gold: Gold, unit: str) -> Collection[str]:
 def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool) -> None:
     def scored(episode: Episode, gold: Gold, k: int = ALL) -> float | None:
         relevant = _relevant(gold, unit)
-        if not relevant:  # judged, and no page is relevant: trec_eval counts it as 0
+        if not relevant:  # judged, but no page is relevant: trec_eval counts it as 0
             return 0.0 if unit == "page" and gold.grades else None
         return ranked(page_ids(episode) if unit == "page" else passage_ids(episode), relevant, k)
 
@@ -175,7 +176,7 @@ def _file_all() -> None:
     for unit in _UNITS:
         for at_k, rows in ((True, _AT_K), (False, _WHOLE)):
             for name, label, ranked, source in rows:
-                # precision@k and recall@k without a word before them are KILT's.
+                # precision@k and recall@k without a prefix are KILT's
                 plain = unit == "page" and name not in ("precision", "recall")
                 full = name if plain else f"{unit}_{name}"
                 title = (

@@ -1,8 +1,7 @@
 """Evidence that a run gives its metrics: answers, a retrieval, the text of passages, costs.
 
-A metric that has nothing to read is not scored, never 0: a chain that only retrieves has no exact match, one that retrieves
-nothing no R-precision. Predictions of another program hold what their
-file says, and nothing of what that cost.
+A metric without its evidence is not scored, never 0: a chain that only retrieves has no exact match, one that retrieves
+nothing no R-precision. Another program's predictions contain what their file records, and no costs.
 """
 
 from __future__ import annotations
@@ -15,31 +14,33 @@ from rallebench.core.registry import Entry
 from rallebench.core.types import Episode, Generate, Note, Retrieve, UseTool
 
 IMPORTED = "imported"
-"""The workflow of a run that was made of a file of predictions."""
+"""Workflow of a run that was made from a file of predictions."""
 
 ANSWER, PAGES, PASSAGES, COST = "answer", "pages", "passages", "cost"
-"""Values of the trait ``reads`` of a metric, joined with "+"."""
+"""Values of a metric's trait ``reads``, joined with "+"."""
 
-NO_ANSWER = "no answer is produced: the passages that are retrieved are the result"
+NO_ANSWER = "no answer is produced: the retrieved passages are the result"
 NO_RETRIEVAL = "nothing is retrieved"
 
 
 @dataclass(frozen=True, slots=True)
 class RunEvidence:
-    """Evidence in all episodes of a run. ``retrieves``: whether any question retrieved passages."""
+    """Evidence in all episodes of a run. ``retrieves``: True if any question retrieved passages."""
 
     retrieves: bool
 
     @classmethod
     def of(cls, episodes: Iterable[Episode]) -> RunEvidence:
-        """Evidence of a run. A question for which an agent did not search counts as one that retrieved nothing
-        relevant as long as another question of the run retrieved anything."""
+        """Return the evidence of a run. A question for which an agent did not search counts as one without relevant hits, as long as
+        another question of the run retrieved anything.
+        """
         return cls(any(has_retrieval(episode) for episode in episodes if not episode.error))
 
 
 def has_answer(episode: Episode) -> bool:
-    """Return whether a question has an answer, though it may be empty: one that a model wrote or an action passed on. Passages that are
-    passed on as they were retrieved are none."""
+    """Return whether a question has an answer, even an empty one, written by a model or passed on by an action. Retrieved passages
+    that are passed on unchanged do not count.
+    """
     if episode.workflow == IMPORTED:
         return any(isinstance(step.request, Note) for step in episode.steps)
     if any(isinstance(step.request, (Generate, UseTool)) for step in episode.steps):
@@ -56,7 +57,9 @@ def _texts_of_retrievals(episode: Episode) -> set[str]:
 
 
 def has_retrieval(episode: Episode) -> bool:
-    """Return whether a question searched, or opened pages; the retriever of the closed book, ``nothing:…``, retrieves nothing."""
+    """Return whether a question searched, or opened pages; the retriever of the closed book, ``nothing:…``, does not
+    count.
+    """
     if not episode.steps:
         return episode.outcome is None or episode.outcome.stop_reason != "empty_template"
     return any(
@@ -70,20 +73,20 @@ def has_retrieval(episode: Episode) -> bool:
 
 
 NOTHING = "nothing"
-"""The combination of retrievers that gives no passage."""
+"""The combination of retrievers that returns no passage."""
 
 
 def missing_evidence(episode: Episode, entry: Entry[Any], run: RunEvidence) -> str:
-    """Why a metric has nothing to judge in a question of a ``run``; '' where it has."""
+    """Return the reason why a metric cannot judge a question of a ``run``; '' if it can."""
     if episode.error:
         return ""
     reads = entry.traits.get("reads", "").split("+")
     imported = episode.workflow == IMPORTED
     reason = ""
     if imported and COST in reads:
-        reason = "the predictions do not say what they cost"
+        reason = "the predictions do not record their cost"
     elif imported and PASSAGES in reads:
-        reason = "the predictions hold no passages' text"
+        reason = "the predictions contain no passage texts"
     elif imported and PAGES in reads and not has_retrieval(episode):
         reason = "no retrieval is recorded"
     elif ANSWER in reads and not has_answer(episode):

@@ -1,8 +1,7 @@
-"""ROUGE-1, -2 and -L as Google's rouge_score computes them, over words that follow the language.
+"""ROUGE-1, -2 and -L like Google's rouge_score, over words split by the rules of their language.
 
-Lin 2004. The tests hold the arithmetic to rouge_score; the longest common subsequence is found with one
-integer a row (bit-parallel, Hyyrö 2004) where that package fills a table, because runs have thousands of
-long answers.
+Lin 2004. The tests compare the results with rouge_score; the longest common subsequence uses one integer per row
+(bit-parallel, Hyyrö 2004) where that package fills a table, because runs have thousands of long answers.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rallebench.metrics.words import check_how, lcs_rows, ngrams, rule_for, word
 
 
 def rouge_n_score(n: int, answer: Sequence[str], reference: Sequence[str]) -> float:
-    """F-measure of the n-grams, with their multiplicities; 0.0 where a side has none.
+    """Return the F-measure of the n-grams, with their multiplicities; 0.0 if a side has none.
 
     >>> rouge_n_score(1, ["a", "b"], ["a", "c"]), rouge_n_score(2, ["a"], ["a"])
     (0.5, 0.0)
@@ -30,7 +29,7 @@ def rouge_n_score(n: int, answer: Sequence[str], reference: Sequence[str]) -> fl
 
 
 def rouge_lcs_score(answer: Sequence[str], reference: Sequence[str]) -> float:
-    """F-measure of the longest common subsequence.
+    """Return the F-measure of the longest common subsequence.
 
     >>> rouge_lcs_score(["a", "x", "b"], ["a", "b", "c"])
     0.6666666666666666
@@ -39,7 +38,7 @@ def rouge_lcs_score(answer: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
-    """How many words the longest common subsequence has.
+    """Return the number of words of the longest common subsequence.
 
     >>> lcs_length("police killed the gunman".split(), "police kill the gunman".split())
     3
@@ -50,16 +49,15 @@ def lcs_length(first: Sequence[str], second: Sequence[str]) -> int:
 
 _DOC = """{what} shared with the best-fitting accepted answer: F-measure of precision and recall.
 
-    An empty answer scores 0.
+An empty answer scores 0.
 
-    Normalisation: lower-case; Latin text in runs of a–z and 0–9 without stemming, as rouge_score; other scripts in
-        runs of their letters; text with a Chinese character in jieba's words, punctuation included and case kept,
-        as CRUD-RAG.
-    Not scored: no accepted answer holds a word.
-    Option: google, words, jieba or char, for all texts alike.
-    Source: Lin 2004, ROUGE; Google's rouge_score 0.1.2; CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043.
-    Traps: {traps}Accented letters part words as in rouge_score. KILT's rougel is another measure.
-    """
+Normalisation: lower-case; Latin text in runs of a–z and 0–9 without stemming, as in rouge_score; other scripts in
+runs of their letters; text with a Chinese character in jieba's words, punctuation included and case kept, as in
+CRUD-RAG.
+Not scored: no accepted answer contains a word.
+Option: google, words, jieba or char, for all texts alike.
+Source: Lin 2004, ROUGE; Google's rouge_score 0.1.2; CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043.
+Traps: {traps}Accented letters split words, as in rouge_score. KILT's rougel is another measure."""
 
 
 def _register(
@@ -85,11 +83,11 @@ def _register(
     METRICS.register(name, label=label, check=check_how)(rouge)
 
 
-_register("rouge-1", "ROUGE-1", "Words", partial(rouge_n_score, 1), "Order is not looked at. ")
+_register("rouge-1", "ROUGE-1", "Words", partial(rouge_n_score, 1), "Order is ignored. ")
 _register(
     "rouge-2",
     "ROUGE-2",
-    "Pairs of neighbouring words",
+    "Pairs of adjacent words",
     partial(rouge_n_score, 2),
     "An answer of one word always scores 0. ",
 )

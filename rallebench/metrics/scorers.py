@@ -1,4 +1,6 @@
-"""Registered metrics as scorers: a value for each question, or a note why there is none, and scores of the whole corpus."""
+"""Registered metrics as scorers: a value for each question, or the reason why there is none, and scores of the whole
+corpus.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,14 @@ from rallebench.metrics import Counted, metric, read_card
 from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
 
 _ALONE = frozenset({"batch", "over_all"})
-"""Traits of a metric that is a scorer of its own."""
+"""Traits of a metric that needs a scorer of its own."""
 
 
 def metric_scorers(names: Sequence[str]) -> tuple[Scorer, ...]:
-    """The scorers of registered metrics, each metric once. Raises as ``metric`` does.
+    """Return the scorers of registered metrics, each metric once. Raises as ``metric`` does.
 
-    Metrics of one answer at a time share a scorer, because they share the work on its text. The order of the columns is
-    that of the scorers, not of the names.
+    Metrics of one answer at a time share a scorer, because they share the processing of its text. The columns are in the
+    order of the scorers, not of the names.
     """
     entries = list({entry.name: entry for entry in map(metric, names)}.values())
     together = tuple(entry for entry in entries if _ALONE.isdisjoint(entry.traits))
@@ -42,7 +44,7 @@ class MetricScorer:
 
     @property
     def columns(self) -> tuple[ScoreColumn, ...]:
-        """A column for each metric."""
+        """One column per metric."""
         return tuple(
             ScoreColumn(entry.name, entry.about, tuple(entry.traits.get("range", (None, None))))
             for entry in self.entries
@@ -55,12 +57,12 @@ class MetricScorer:
 
     @property
     def llms(self) -> tuple[str, ...]:
-        """No model is asked."""
+        """Empty: no model is asked."""
         return ()
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """A metric's options are part of its name."""
+        """Empty: a metric's options are part of its name."""
         return {}
 
     def text(self, episode: Episode) -> None:
@@ -70,7 +72,7 @@ class MetricScorer:
         """Return None: no model is asked."""
 
     def values(self, pairs: Sequence[Pair], judgements: Sequence[Episode | None]) -> list[ScoreRow]:
-        """Return the values of each answer. A value that is no finite number is not scored."""
+        """Return the values of each answer. A value that is not a finite number is not scored."""
         run = RunEvidence.of(pair.episode for pair in pairs)
         if "batch" in self.entries[0].traits:
             return self._all_at_once(pairs, run)
@@ -105,7 +107,7 @@ class MetricScorer:
         return rows
 
     def corpus_level(self, pairs: Sequence[Pair]) -> Mapping[str, float]:
-        """Return the scores of the metrics that have one over all answers at once."""
+        """Return the scores of the metrics that are defined over all answers at once."""
         both = [(episode, example.gold) for example, episode in pairs]
         return {
             entry.name: summed(over_all(both, entry.traits.get("chosen", "")))
@@ -130,14 +132,15 @@ def _note(
     value: float | None,
     lacks: str,
 ) -> str:
-    """Return why an answer has no value, or the gold that it lacks although it has one, as KILT's own metrics give 0 there.
+    """Return the reason why an answer has no value, or the missing gold if it has a value anyway, as KILT's own metrics
+    give 0 there.
 
-    ``lacks``: the evidence that the episode does not hold, '' if it holds all.
+    ``lacks``: the evidence missing in the episode, '' if it is complete.
     """
     if value is None and lacks and episode.workflow == IMPORTED:
         return lacks
     if value is not None and not math.isfinite(value):
-        return f"not scored: the value is no number ({value})"
+        return f"not scored: the value is not a number ({value})"
     for part in needs:
         if not getattr(gold, part):
             return f"no gold {' or '.join(part for part in needs if not getattr(gold, part))}"
@@ -145,6 +148,6 @@ def _note(
 
 
 def summed(counted: Counted) -> float:
-    """Return the figure of all answers, from the counts of each."""
+    """Return the score over all answers from the counts of each."""
     counts, figure = counted
     return figure([sum(column) for column in zip(*counts)])

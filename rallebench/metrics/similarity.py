@@ -26,10 +26,10 @@ def similarity(pairs: Pairs, option: str = "") -> list[float | None]:
 
     Normalisation: none; both texts are encoded as passages.
     Not scored: the gold has no answers.
-    Option: the encoder, by its name or as a retriever's is written; the embedded MiniLM without one.
+    Option: an encoder, written as for a retriever; by default the embedded MiniLM.
     Source: Reimers and Gurevych 2019, arXiv:1908.10084; CRUD-RAG's "bertScore" is this with text2vec-base-chinese.
     Traps: Values of different encoders cannot be compared, and unrelated texts score above 0. MiniLM reads no
-        Chinese, and only the first 256 tokens. A negation changes it little.
+    Chinese, and only the first 256 tokens. A negation changes it little.
     """
     answers = [answer_of(episode) if gold.answers else "" for episode, gold in pairs]
     texts = list(

@@ -1,4 +1,4 @@
-"""Bag-of-words F1: SQuAD's as KILT uses it, HotpotQA's with its rule for yes and no, and one for any language."""
+"""Bag-of-words F1: SQuAD's as used by KILT, HotpotQA's with its rule for yes and no, and one for any language."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def token_f1(episode: Episode, gold: Gold) -> float | None:
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold has no answers.
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
-    Traps: Words are what spaces part, so it says little about Chinese (f1_words does); yes and no are plain words.
-        Other forms of a word in Unicode (NFD, full width, a soft hyphen, vowel marks) are other words; f1_words folds them.
+    Traps: White space separates words, so it says little about Chinese (f1_words does); yes and no are plain words.
+    Other Unicode forms of a word (NFD, full width, a soft hyphen, vowel marks) count as different words; f1_words folds them.
     """
     return best(f1_score, answer_of(episode), gold)
 
@@ -35,14 +35,14 @@ def f1_yes_no(episode: Episode, gold: Gold) -> float | None:
 
     Normalisation: lower-case, ASCII punctuation deleted, a/an/the dropped, single spaces.
     Not scored: the gold has no answers.
-    Source: HotpotQA, Yang et al. 2018, arXiv:1809.09600; R-Eval, Tu et al. 2024, whose reward this is.
-    Traps: 'Yes, it is.' scores 0 against 'yes'. R-Eval scores the first accepted answer only.
+    Source: HotpotQA, Yang et al. 2018, arXiv:1809.09600; R-Eval, Tu et al. 2024, which uses it as its reward.
+    Traps: 'Yes, it is.' scores 0 against 'yes'. R-Eval uses the first accepted answer only.
     """
     return best(yes_no_score, answer_of(episode), gold)
 
 
 def yes_no_score(answer: str, alias: str) -> float:
-    """F1 with HotpotQA's rule.
+    """Return F1 with HotpotQA's rule.
 
     >>> yes_no_score("yes they are", "yes"), yes_no_score("Yes.", "yes"), yes_no_score("no 5", "no 6")
     (0.0, 1.0, 0.5)
@@ -55,17 +55,17 @@ def yes_no_score(answer: str, alias: str) -> float:
 
 @METRICS.register("f1_words", label="F1 (words by language)", check=check_how)
 def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
-    """F1 of the words by the rules of their language: KILT's, but in jieba's words for Chinese.
+    """F1 of the words by the rules of their language: KILT's, but with jieba's words for Chinese.
 
     Without Chinese characters and option it equals f1 of the folded texts; an empty answer scores 0.
 
-    Normalisation: folded (NFKC, case, no format characters and no vowel marks that may be left out), ASCII punctuation
-        deleted, a/an/the dropped, single spaces. A text with a Chinese character, and then both, in jieba's words without
-        punctuation.
+    Normalisation: folded (NFKC, case, no format characters and no optional vowel marks), ASCII punctuation deleted,
+    a/an/the dropped, single spaces. If one text contains a Chinese character, both are split into jieba's words without
+    punctuation.
     Not scored: the gold has no answers.
     Option: google, words, jieba or char, for all texts alike.
     Source: this project, after KILT, Petroni et al. 2021, arXiv:2009.02252.
-    Traps: Another parting into words gives other numbers; say which when they are compared.
+    Traps: Another word segmentation gives other numbers; state it when you compare them.
     """
 
     def score(answer: str, alias: str) -> float:

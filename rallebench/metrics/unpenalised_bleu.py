@@ -1,4 +1,4 @@
-"""BLEU as CRUD-RAG records it: of one answer, without brevity penalty and without smoothing, on jieba's words."""
+"""BLEU as in CRUD-RAG: per answer, without brevity penalty and without smoothing, on jieba's words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ORDERS = 4
 
 
 def ngram_precision(answer: str, reference: str, order: int) -> float:
-    """The share of the answer's n-grams that the reference has, each at most as often as there.
+    """Return the share of the answer's n-grams that the reference has, each at most as often as there.
 
     >>> ngram_precision("a b", "a c", 1)
     0.6666666666666666
@@ -26,31 +26,31 @@ def ngram_precision(answer: str, reference: str, order: int) -> float:
 
 
 def precisions(answer: str, reference: str) -> tuple[float, ...]:
-    """The precisions of all orders, 1 to 4."""
+    """Return the precisions of all orders, 1 to 4."""
     return tuple(ngram_precision(answer, reference, order) for order in range(1, ORDERS + 1))
 
 
 def unpenalised(values: Sequence[float]) -> float:
-    """The geometric mean of precisions; 0.0 if one of them is 0."""
+    """Return the geometric mean of precisions; 0.0 if one of them is 0."""
     return math.exp(sum(map(math.log, values)) / len(values)) if min(values) > 0 else 0.0
 
 
 def bleu_average(answer: str, reference: str) -> float:
-    """The geometric mean of the four precisions; 0.0 if one of them is 0."""
+    """Return the geometric mean of the four precisions; 0.0 if one of them is 0."""
     return unpenalised(precisions(answer, reference))
 
 
 @METRICS.register("bleu-avg", label="BLEU (CRUD-RAG)")
 def bleu_avg(episode: Episode, gold: Gold) -> float | None:
-    """The geometric mean of the 1- to 4-gram precisions against the best-fitting accepted answer, unpenalised.
+    """The geometric mean of the 1- to 4-gram precisions against the best-fitting accepted answer, without penalty.
 
     An empty answer scores 0.
 
-    Normalisation: none; jieba's words in its default mode, punctuation and spaces among them.
+    Normalisation: none; jieba's words in its default mode, including punctuation and spaces.
     Not scored: the gold has no answers.
     Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043; BLEU: Papineni et al. 2002.
-    Traps: 0 if no four words in a row are shared, so always for answers of three words. A short answer is not
-        penalised. It is the mean over answers and no corpus BLEU; other tools print other numbers.
+    Traps: 0 if no four adjacent words are shared, so always for answers of three words. A short answer is not
+    penalised. It is the mean over answers, not corpus BLEU; other tools print other numbers.
     """
     return best(bleu_average, answer_of(episode), gold)
 
@@ -61,13 +61,12 @@ def _register(order: int) -> None:
 
     bleu_n.__doc__ = f"""The share of the answer's {order}-grams that the best-fitting accepted answer has.
 
-    A repeated one counts at most as often as there; an empty answer scores 0.
+A repeated n-gram counts at most as often as there; an empty answer scores 0.
 
-    Normalisation: none; jieba's words in its default mode, punctuation and spaces among them.
-    Not scored: the gold has no answers.
-    Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043; BLEU: Papineni et al. 2002.
-    Traps: A precision: leaving out most of the answer costs nothing. An answer of fewer than {order} words scores 0.
-    """
+Normalisation: none; jieba's words in its default mode, including punctuation and spaces.
+Not scored: the gold has no answers.
+Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043; BLEU: Papineni et al. 2002.
+Traps: A precision: leaving out most of the answer costs nothing. An answer of fewer than {order} words scores 0."""
     bleu_n.__name__ = bleu_n.__qualname__ = f"bleu_{order}"
     METRICS.register(f"bleu-{order}", label=f"BLEU-{order} precision")(bleu_n)
 

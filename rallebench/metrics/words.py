@@ -1,4 +1,4 @@
-"""What answers are compared in: words, by rules that follow the language. KILT's own metrics do not use this.
+"""Splitting of answers into words by the rules of their language. KILT's own metrics do not use this.
 
 ``auto`` looks at both texts of a comparison: a Chinese character (or kana) in either → ``jieba``; only Latin
 letters → ``google``; any other script → ``words``.
@@ -30,7 +30,7 @@ _CHAR = re.compile(rf"[{_CJK}]|[^\W{_CJK}]+")
 
 
 def has_cjk(text: str) -> bool:
-    """Return whether a text holds a Chinese character or Japanese kana. Hangul is written with spaces and is none.
+    """Return whether a text contains a Chinese character or Japanese kana. Hangul, written with spaces, does not count.
 
     >>> has_cjk("in 北京"), has_cjk("서울 Seoul")
     (True, False)
@@ -39,7 +39,7 @@ def has_cjk(text: str) -> bool:
 
 
 def check_how(option: str) -> None:
-    """Raise UsageError for a rule that nobody knows."""
+    """Raise UsageError for an unknown rule."""
     if option not in HOW:
         raise UsageError(
             f"There is no rule {option!r} for words; choose {', '.join(HOW[:-1])} or {HOW[-1]}."
@@ -47,7 +47,7 @@ def check_how(option: str) -> None:
 
 
 def rule_for(option: str, *texts: str) -> How:
-    """``option``, or what the texts of one comparison call for where it is ''.
+    """Return ``option``, or if that is '' the rule for the texts of one comparison.
 
     >>> rule_for("", "a café"), rule_for("", "Рим", "Rome"), rule_for("", "Rome", "罗马"), rule_for("char", "a")
     ('google', 'words', 'jieba', 'char')
@@ -62,11 +62,11 @@ def rule_for(option: str, *texts: str) -> How:
 
 
 def words(text: str, how: How) -> list[str]:
-    """The words of a text.
+    """Split a text into words.
 
-    ``google``: lower-case runs of a–z and 0–9, as rouge_score has them without stemming. ``words``: folded
-    runs of letters, digits and marks of any script (core/folding.py). ``jieba``: see ``jieba_words``. ``char``: as ``words``,
-    every Chinese character or kana by itself.
+    ``google``: lower-case runs of a–z and 0–9, as in rouge_score without stemming. ``words``: folded runs of letters,
+    digits and marks of any script (core/folding.py). ``jieba``: see ``jieba_words``. ``char``: like ``words``, but every
+    Chinese character or kana by itself.
 
     >>> words("Café 3.5", "google"), words("Café 3.5", "words"), words("10月 ok", "char")
     (['caf', '3', '5'], ['café', '3', '5'], ['10', '月', 'ok'])
@@ -82,16 +82,17 @@ def words(text: str, how: How) -> list[str]:
 
 @functools.cache
 def _marked() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """``_WORD`` and ``_CHAR``, with the marks of each letter."""
+    """Return ``_WORD`` and ``_CHAR``, with the marks of each letter."""
     mark = mark_pattern()
     word, other = rf"\w+(?:{mark}+\w*)*", rf"[^\W{_CJK}]"
     return re.compile(word), re.compile(rf"[{_CJK}]{mark}*|{other}+(?:{mark}+{other}*)*")
 
 
 def answer_words(text: str, how: str = "") -> list[str]:
-    """The words of KILT's normal form (core/answers.py) of the folded text, CJK text in jieba's words without punctuation and spaces.
+    """Split KILT's normal form (core/answers.py) of the folded text into words; CJK text into jieba's words without
+    punctuation and spaces.
 
-    Without CJK these are white-space tokens, as KILT compares them. ``how``: ``char`` for characters.
+    Without CJK these are white-space tokens, as compared by KILT. ``how``: ``char`` for characters.
 
     >>> answer_words("The U.S. Navy"), answer_words("北京市。", "char")
     (['us', 'navy'], ['北', '京', '市'])
@@ -106,12 +107,12 @@ def answer_words(text: str, how: str = "") -> list[str]:
 
 @functools.lru_cache(maxsize=4096)  # several metrics in turn ask for the same answer and gold
 def jieba_words(text: str) -> tuple[str, ...]:
-    """jieba's words in its default mode, all of them: punctuation and spaces are words, case is kept."""
+    """Return all of jieba's words in its default mode: punctuation and spaces are words, case is kept."""
     return tuple(_jieba().cut(text))
 
 
 def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    """The n-grams of a text with their multiplicities.
+    """Count the n-grams of a text.
 
     >>> ngrams(["a", "b", "a", "b"], 2)
     Counter({('a', 'b'): 2, ('b', 'a'): 1})
@@ -120,8 +121,8 @@ def ngrams(tokens: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
 
 
 def lcs_rows(first: Sequence[str], second: Sequence[str]) -> Iterator[int]:
-    """The rows of the usual table of longest common subsequences, one for each word of ``second``, each as one integer:
-    bit ``j - 1`` is set where the row does not grow from column ``j - 1`` to ``j`` of ``first``. Bit-parallel: Hyyrö 2004.
+    """Yield the rows of the table of longest common subsequences, one per word of ``second``, each as one integer: bit ``j - 1``
+    is set if the row does not grow from column ``j - 1`` to ``j`` of ``first``. Bit-parallel: Hyyrö 2004.
 
     >>> [3 - row.bit_count() for row in lcs_rows(["a", "b", "c"], ["a", "c"])]
     [1, 2]
@@ -139,7 +140,7 @@ def lcs_rows(first: Sequence[str], second: Sequence[str]) -> Iterator[int]:
 
 
 def count_words(text: str) -> int:
-    """The number of words: jieba's for CJK text, else what spaces part; what is punctuation only is none.
+    """Count the words: jieba's for CJK text, else separated by white space; punctuation alone is not counted.
 
     >>> count_words("It's 3 o'clock - now."), count_words("北京市。")
     (4, 1)
@@ -150,7 +151,7 @@ def count_words(text: str) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _other_letter(character: str) -> bool:
-    """Return whether it is a letter of another script than Latin."""
+    """Return whether a character is a letter of a non-Latin script."""
     return (
         character.isalpha()
         and "LATIN" not in unicodedata.name(character, "")
@@ -160,13 +161,13 @@ def _other_letter(character: str) -> bool:
 
 @single
 def _jieba() -> Any:
-    """jieba with its own dictionary, read into memory: it says nothing and leaves no cache file behind."""
+    """Return jieba with its own dictionary, loaded silently and without a cache file."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on newer Pythons its source draws warnings
+        warnings.simplefilter("ignore")  # on newer Pythons its source causes warnings
         try:
             import jieba
         except ImportError:
-            raise MissingPackageError("jieba", "and Chinese text is parted by it") from None
+            raise MissingPackageError("jieba", "and it splits Chinese text into words") from None
         tokenizer = jieba.Tokenizer()
         tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
         tokenizer.initialized = True

@@ -13,7 +13,7 @@ from typing import Literal
 from rallebench.core.types import Passage
 
 REFUSAL = "I can not answer the question because of the insufficient information in documents."
-"""RGB's rejection sentence (Chen et al. 2023, arXiv:2309.01431); scorers look for it."""
+"""RGB's rejection sentence (Chen et al. 2023, arXiv:2309.01431), recognised by scorers."""
 
 UNABLE = (
     "This extractive reader only copies spans from the passages in the prompt; it can not {what}. "
@@ -36,9 +36,9 @@ class Task:
     titles), ``say`` (``question`` is already the answer: a refusal, or a question passed on).
     ``passages``: visible in the prompt, best first; ``title`` is empty unless the prompt shows it.
     ``context``: conversation before the question. ``max_words``: 0 means no limit. ``may_decline``:
-    the prompt allows for passages without an answer; otherwise an answer is withheld only if it is
-    very unlikely to be right. ``decline_below``: the confidence, 0..1, below which an answer is
-    withheld; None: the measured default.
+    True if the prompt allows for passages without an answer; otherwise an answer is withheld only if it is
+    very unlikely to be right. ``decline_below``: confidence, 0..1, below which an answer is withheld;
+    None: the measured default.
     """
 
     kind: TaskKind
@@ -70,7 +70,7 @@ _TAKEN = re.compile(r"Extractive reader: taken from passage \d+(?: \(.*?\))?: (.
 
 
 def sentence_read(note: str) -> str:
-    """Return the sentence that the note of a reply names as its source; "" if none.
+    """Return the source sentence in the note of a reply; "" if there is none.
 
     >>> sentence_read("Extractive reader: taken from passage 2 (Titan (moon)): It is a moon.")
     'It is a moon.'

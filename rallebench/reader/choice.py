@@ -23,12 +23,13 @@ ROUNDING = 2
 """Decimals of a margin: smaller differences arise from batching, and must not change answers."""
 
 COVERED = 8.0
-"""Bonus, as a margin, of a passage with all content words of the question over one with none. Chosen on 400
-five-passage prompts of the development articles, where 0.85 instead of 0.81 of the spans came from the right paragraph."""
+"""Bonus, as a margin, of a passage with all content words of the question over one with none. Chosen on 400 five-passage
+prompts of the development articles, where 0.85 instead of 0.81 of the spans came from the right paragraph.
+"""
 
 
 CONSIDERED = 20
-"""Spans per paragraph that are examined closely; nine times in ten the right one is among them."""
+"""Spans per paragraph that are examined closely; in nine of ten cases they include the right one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +130,10 @@ def _margins(
     ids = np.asarray(window.ids[window.context : window.context + n])
     goes_on = pieces[ids]
     start = np.where(goes_on, -np.inf, part[:, 0])
-    # The first token of a later window may continue a word that the cut split.
+    # the first token of a later window may continue a word split by the cut
     end = np.where(np.append(goes_on[1:], False), -np.inf, part[:, 1])
     margins = start[:, None] + _from_each(end, -np.inf)
-    # "1,388 (0.9%" is cut at the wrong place: a span must not contain half a pair of brackets.
+    # "1,388 (0.9%" is cut at the wrong place: a span must not contain a single bracket of a pair
     change = np.array([_BRACKETS.get(text[a:b], 0) for a, b in window.offsets], dtype=np.int64)
     after = np.cumsum(change)
     level = _from_each(after, 10**6) == (after - change)[:, None]

@@ -1,6 +1,6 @@
 """Tasks that a span cannot answer: verdicts on claims, and the choice of a title.
 
-Both compare texts by the unchanged encoder's vectors and by shared rare words.
+Both compare texts by the vectors of the unchanged encoder and by shared rare words.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Comparer:
         )
 
     def title(self, task: Task) -> ReaderAnswer:
-        """Return the title whose text is most similar to the question; the earlier one of equals."""
+        """Return the title whose text is most similar to the question; ties: the earlier title."""
         query = task.context or task.question
         mention = {w.stem for w in words(task.question) if w.is_word}
         texts = {title: title for title in task.titles}

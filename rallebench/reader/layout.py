@@ -1,8 +1,7 @@
-"""Layout of a free prompt: which lines are instruction, question, passages, conversation.
+"""Layout of a free prompt: the roles of its lines (instruction, question, passages, conversation).
 
-The roles of lines follow from labels ('Context:', 'Question:', '[1]', 'Answer:'), from their form
-(an imperative that mentions documents or answers, a question mark) and from their order. Every
-passage is a verbatim piece of the prompt.
+The roles follow from labels ('Context:', 'Question:', '[1]', 'Answer:'), from the wording (an imperative that mentions
+documents or answers, a question mark) and from the order. Every passage is a verbatim piece of the prompt.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ _MOSTLY_MARKS = re.compile(r"^[\W_\d]*$")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Adjacent lines of one role."""
+    """Adjacent lines with one role."""
 
     role: Role
     text: str
@@ -122,9 +121,7 @@ def parts(prompt: str) -> list[Part]:
             pieces.append(Part(role, body))
     pieces = [Part(p.role, p.text.strip("\n")) for p in pieces]
     if pieces and pieces[-1].role == "question" and not pieces[-1].text:
-        pieces[-1] = Part(
-            "cue", "question"
-        )  # "Rewritten question:" at the end waits to be filled in
+        pieces[-1] = Part("cue", "question")  # "Rewritten question:" at the end is to be completed
     return pieces
 
 
@@ -178,7 +175,7 @@ def _line_role(text: str, section: Role | None, blank: bool) -> Role:
 
 
 def is_instruction(text: str) -> bool:
-    """Return whether a line speaks to the model rather than about the world."""
+    """Return whether a line addresses the model rather than describing the world."""
     head = text[:600]
     if len(text) >= 1500:
         return False

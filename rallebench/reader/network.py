@@ -39,7 +39,7 @@ def build(
     )
     config._attn_implementation = attention
     file = folder / "model.safetensors"
-    # Cloned, because one tensor of a mapped file keeps the pages of the whole file in memory.
+    # cloned, because one tensor of a mapped file keeps the pages of the whole file in memory
     state = {
         name: values.clone()
         for name, values in load_file(str(file)).items()
@@ -63,7 +63,7 @@ def build(
     class SpanNetwork(torch.nn.Module):  # type: ignore[misc]
         def __init__(
             self, bert: Any
-        ) -> None:  # a closure would keep what replaces it from being freed
+        ) -> None:  # a closure would keep the replaced layers from being freed
             super().__init__()
             self.bert = bert
             self.head = torch.nn.Linear(HIDDEN, 2)

@@ -1,7 +1,7 @@
-"""Turning any prompt into a task: the question, the form of the answer, and the visible passages.
+"""Conversion of any prompt into a task: the question, the format of the answer, and the visible passages.
 
-Passages come as data if the caller knows them (``Evidence``) and count only if the prompt contains
-them verbatim; otherwise they are found in the prompt's layout. Nothing outside the prompt is ever used.
+Passages come as data if the caller knows them (``Evidence``), and count only if the prompt contains them verbatim;
+otherwise they are found in the prompt's layout. Nothing outside the prompt is ever used.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _may_decline(messages: Sequence[Message], frame: Sequence[Part], task: Task)
     speech = "\n".join(spoken)
     for text in (task.question, *(p.text for p in task.passages)):
         speech = speech.replace(text, " ") if text else speech
-    # A rule in a separate block may have been taken for a passage.
+    # a rule in a separate block may have been taken for a passage
     rules = [r.group() for p in task.passages for r in _RULE.finditer(p.text)]
     return any(_MAY_DECLINE.search(text) for text in (speech, *rules))
 
@@ -153,12 +153,12 @@ def _labelled_evidence(system: str) -> list[Part]:
 
 
 def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
-    """Return the evidence passages that the text really contains, and the text without them."""
+    """Return the evidence passages contained in the text, and the text without them."""
     if evidence is None:
         return [], text
     placed: list[tuple[int, Passage]] = []
     frame = text
-    # Longest first, so that a passage inside another one is not cut out of it.
+    # longest first, so that a passage inside another one is not cut out of it
     for passage in sorted(evidence.passages, key=lambda p: -len(p.text)):
         body = passage.text.strip()
         place = text.find(body)
@@ -182,7 +182,7 @@ def _visible(text: str, evidence: Evidence | None) -> tuple[list[Passage], str]:
 
 
 def _is_rest(part: Part) -> bool:
-    """Return whether a part is only separators, numbers and labels left after cutting out the passages."""
+    """Return whether a part consists only of separators, numbers and labels left after cutting out the passages."""
     return part.role == "evidence" and not re.search(r"\w{3,}.*\w{3,}", part.text)
 
 
@@ -238,7 +238,7 @@ def _question(frame: Sequence[Part], stated: str, has_passages: bool) -> tuple[s
     )
     if loose:
         return _plain(loose[-1].strip().split("\n")[-1]), ""
-    # "Who wrote Hamlet, according to the documents below": the instruction is the question.
+    # "Who wrote Hamlet, according to the documents below": the instruction is the question
     return _plain(instructions.strip().split("\n")[-1] if instructions.strip() else ""), ""
 
 
@@ -250,7 +250,7 @@ def _quotation(text: str) -> str:
             i for i, c in enumerate(line) if c in _OPENING and (i == 0 or not line[i - 1].isalnum())
         ]
         closes = [i for i, c in enumerate(line) if c in _CLOSING]
-        # Several short quotes in one line are labels to choose from ("SUPPORTS" or "REFUTES").
+        # several short quotes in one line are labels to choose from ("SUPPORTS" or "REFUTES")
         if opens and closes and closes[-1] - opens[0] > len(best) + 1:
             inner = line[opens[0] + 1 : closes[-1]]
             short = re.sub(
@@ -320,7 +320,7 @@ def _task(
         return Task("say", labels[2] if len(labels) > 2 else REFUSAL)
     cue = next((p.text for p in reversed(frame) if p.role == "cue"), "")
     if _REWRITING.search(orders) or _QUESTION_CUE.fullmatch(cue):
-        # Passing the question on unchanged keeps chains working that rewrite it first.
+        # passing the question on unchanged keeps chains working that rewrite it first
         return Task("say", _repeats_question(frame, question) or UNABLE.format(what="rewrite"))
     for what, pattern in _WRITING.items():
         if re.search(pattern, orders):

@@ -73,7 +73,7 @@ class Vectors:
             texts = missing[start : start + CHUNK]
             encoded = self._encoder.encode([clean(text) for text in texts], role="passage")
             for text, vector in zip(texts, encoded):
-                # Copied, because a row of the batch would keep the whole batch alive.
+                # copied, because a row of the batch would keep the whole batch alive
                 vectors[text] = self._known[text] = vector.copy()
         while len(self._known) > self._capacity:
             self._known.popitem(last=False)
@@ -126,7 +126,7 @@ def _read(text: str) -> tuple[tuple[str, tuple[Word, ...], frozenset[str]], ...]
     for start, end in sentences(text):
         part = text[start:end]
         tokens = words(part)
-        # 'and' must not match the Andes, whose stem it is.
+        # 'and' is its stem, too, but must not match the Andes
         stems = frozenset(w.stem for w in tokens if w.low not in FUNCTION_WORDS)
         parts.append((part, tokens, stems))
     return tuple(parts)
@@ -167,7 +167,7 @@ def choose_candidates(passages: Sequence[Passage], weights: Mapping[str, float])
         for place, (text, tokens, stems) in enumerate(_read(passage.text)):
             own = weight_share(weights, stems)
             around = weight_share(weights, stems | titled | before)
-            # Earlier passages and sentences win ties, because the retriever ranked them and first sentences define.
+            # earlier passages and sentences win ties, because the retriever ranked them and first sentences define
             key = own + 0.5 * around - 0.02 * min(number, 10) - 0.001 * place
             scored.append((key, Sentence(number, text, title, tokens, own, around)))
             before = stems

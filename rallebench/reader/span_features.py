@@ -1,4 +1,4 @@
-"""Features of a span in its sentence that distinguish an answer from the spans around it.
+"""Features that distinguish an answer from other spans in its sentence.
 
 The network scores start and end independently, so its best pair may cross a full stop or end within a name. Four
 features correct the order of its best spans.

@@ -27,8 +27,9 @@ from rallebench.reader.windows import Window, make_batches, make_windows
 WEIGHTS = Path(__file__).with_name("weights.safetensors")
 
 OFF_TOPIC_THRESHOLD = 0.3
-"""Confidence required in a passage without any word of the question. The confidence was fitted on passages that do share
-words; of 500 development questions only 10 have no word in common with their own paragraph."""
+"""Minimum confidence for a passage without any word of the question. The confidence was fitted on passages that do share
+words; of 500 development questions only 10 have no word in common with their own paragraph.
+"""
 
 
 class SpanReader:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 MAX_SENTENCE_WORDS = 80
-"""Characters after which text without a full stop (tables, lists) is cut, to bound the time."""
+"""Words after which text without a full stop (tables, lists) is cut, to bound the time."""
 
 _WORD = re.compile(
     r"[$£€]?\d+(?:[.,]\d+)*(?:st|nd|rd|th|s)?%?(?![^\W\d_])"  # 3,500  $12  1990s  42%  5th
@@ -71,7 +71,7 @@ NUMBER_WORDS = word_set(
     "thousand million billion dozen half"
 )
 
-# Forms that no suffix rule joins; the first of a family is the stem that all of it share.
+# Forms that no suffix rule joins; the first form of a family is their common stem.
 _FAMILIES = """
 write wrote written writer author · found founded founder founding · begin began begun beginning
 win won winner winning victory · die died death dead dying · birth born bear
@@ -189,7 +189,7 @@ def _is_abbreviation(text: str, start: int, dot: int, end: int) -> bool:
     last = text[left:dot].strip("(\"'“").lower()
     if last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha() and last != "i"):
         return True
-    # "approx. five": the next sentence would not begin in lower case.
+    # "approx. five": the next sentence would not begin in lower case
     following = text[end : end + 40].lstrip()
     return bool(following) and following[0].islower()
 

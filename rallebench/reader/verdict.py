@@ -1,7 +1,7 @@
 """Verdict on a claim, by comparing numbers, names and negations with a passage; no inference.
 
 A claim is refuted if a number, a name, a negation or an opposite differs from its best sentence,
-and supported otherwise. Word overlap is a poor sign, because a false claim often repeats its source
+and supported otherwise. Word overlap is a poor indicator, because a false claim often repeats its source
 except for one word. Paraphrases, arithmetic and comparisons of dates are beyond this method.
 """
 
@@ -73,16 +73,16 @@ def differences(claim: Sequence[Word], ranked: Sequence[Ranked]) -> tuple[str, .
     reasons = []
 
     claimed, stated = _numbers(claim), _numbers(best.words)
-    reasons += ["a number is not there"] * min(2, len(claimed - _numbers(near)))
+    reasons += ["a number is missing"] * min(2, len(claimed - _numbers(near)))
     if claimed - stated and stated - claimed:
-        reasons.append("another number is")
+        reasons.append("another number is given")
 
     names = {w.stem for i, w in enumerate(claim) if i and is_name(w)}
     own_names = {w.stem for i, w in enumerate(best.words) if i and is_name(w)}
     everywhere = title | {w.stem for r in ranked for w in r.sentence.words}
-    reasons += ["a name is not there"] * min(2, len(names - everywhere))
+    reasons += ["a name is missing"] * min(2, len(names - everywhere))
     if names - {w.stem for w in best.words} - title and own_names - {w.stem for w in claim} - title:
-        reasons.append("another name is")
+        reasons.append("another name is given")
 
     claimed, stated = {w.low for w in claim}, {w.low for w in best.words}
     if bool(claimed & _NEGATIONS) != bool(stated & _NEGATIONS):

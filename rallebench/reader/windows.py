@@ -20,10 +20,10 @@ OVERLAP = 80
 """Tokens shared by adjacent windows, so that a span cut by one is complete in the next."""
 
 MAX_QUESTION = 64
-"""Maximum tokens of a question; of a longer one the end is kept, which holds the actual question."""
+"""Maximum tokens of a question; only the end of a longer one is kept, since it contains the actual question."""
 
 MAX_TOKENS = 8000
-"""Maximum tokens read per task; of more, the windows that share most rare tokens with the question."""
+"""Maximum tokens read per task; beyond it, only the windows that share most rare tokens with the question."""
 
 BATCH_TOKENS = 1024
 """Tokens per batch; more do not fit into a processor's cache."""

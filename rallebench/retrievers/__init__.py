@@ -1,4 +1,4 @@
-"""Query → passages: retrievers over an index of some kind, and retrievers made of others."""
+"""Query → passages: retrievers over an index of some kind, and combinations of other retrievers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rallebench.vector_indexes import INDEX_TRAITS, VECTOR_INDEXES, Progress
 
 
 class Retriever(Protocol):
-    """A retriever. ``fingerprint``: corpus, tokens or encoder, index and parameters, all that affects a result.
+    """A retriever. ``fingerprint``: corpus, tokens or encoder, index and parameters: everything that affects a result.
 
     ``titled``: True if the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25), False if it reads
     the bare text (RaLLe's dense indexes). ``prefix_stable``: True if the hits for a smaller k are always the
@@ -70,11 +70,11 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
     name="index_kinds",
     includes=VECTOR_INDEXES,
     traits={
-        "needs_encoder": "whether build and open are given vectors and an encoder",
+        "needs_encoder": "True if build and open receive vectors and an encoder",
         **INDEX_TRAITS,
     },
 )
-"""Every vector index is one of them (``dense.py``)."""
+"""Every vector index is registered here, too (``dense.py``)."""
 
 
 def kinds() -> tuple[str, ...]:
@@ -99,13 +99,13 @@ COMBINATIONS: Registry[Callable[..., Any]] = Registry(
     "rallebench.retrievers",
     name="composites",
     traits={
-        "parts": "(fewest, most) retrievers that it takes",
-        "check": "(name, number of parts, settings) → None: refuses what no single setting shows, before anything is loaded",
-        "llm": "whether it is called with a language model and a prompt too",
-        "questions": "whether it is called with the examples of the set that its setting questions names",
+        "parts": "(minimum, maximum) number of retrievers",
+        "check": "(name, number of parts, settings) → None: refuses invalid combinations of settings, before anything is loaded",
+        "llm": "True if it also receives a language model and a prompt",
+        "questions": "True if it receives the examples of the set named by its setting questions",
     },
 )
-"""Retrievers made of others: a factory ``(name, parts, settings) -> Retriever``, one file each.
+"""Combinations of retrievers: a factory ``(name, parts, settings) -> Retriever``, one file each.
 
 ``settings`` are checked by its form. The parts belong to the caller and are not closed with the combination.
 """

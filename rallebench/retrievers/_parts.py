@@ -10,7 +10,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import Retriever
 
 MAX_DEPTH = 10_000
-"""Maximum passages that a saved chain may ask for."""
+"""Maximum number of passages that a saved chain may request."""
 
 Identity = Callable[[Passage], Hashable]
 

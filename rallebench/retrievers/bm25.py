@@ -32,7 +32,7 @@ SETTINGS = {
         str,
         TOKENS,
         choices=tuple(TOKENIZERS),
-        about="how texts become words: folded, so that all spellings of a word in Unicode meet, or only lower-cased",
+        about="how texts are split into words: folded, so that all Unicode spellings of a word match, or only lower-cased",
     ),
 }
 
@@ -66,8 +66,9 @@ class BM25(Indexed):
         )
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """Return hits best first; ties go to the earlier passage. A query without any word of the corpus has no hits; for
-        any other, passages without a common word come last with score 0, so that k beyond the corpus returns all."""
+        """Return hits best first; ties go to the earlier passage. A query without any word of the corpus has no hits; for any other
+        query, passages without a common word come last with score 0, so that k beyond the corpus returns all.
+        """
         return [self._search(query, k) for query in queries]
 
     def _search(self, query: str, k: int) -> tuple[Hit, ...]:
@@ -105,7 +106,7 @@ def _open(folder: Path, passages: int) -> tuple[Any, Any, list[int], dict[str, i
         raise BadFileError(f"{folder} is damaged ({error}); build the index again.") from None
     if not whole:
         raise BadFileError(
-            f"{folder} was cut short or is of another corpus; build the index again."
+            f"{folder} is truncated or belongs to another corpus; build the index again."
         )
     return scores, rows, starts, model.vocab_dict
 
@@ -125,7 +126,7 @@ def best_rows(scores: Any, k: int) -> Any:
     if len(rows) < k:
         rows = np.concatenate([rows, np.flatnonzero(scores == 0)[: k - len(rows)]])
     elif len(rows) > 4 * k:
-        # All ties with the k-th are candidates, so that ties are cut in corpus order.
+        # all ties with the k-th are candidates, so that ties are cut in corpus order
         rows = rows[scores[rows] >= np.partition(scores[rows], -k)[-k]]
     return rows[np.argsort(-scores[rows], kind="stable")][:k]
 
@@ -144,7 +145,7 @@ class BM25Kind:
             if row % PIECE == 0:
                 yield row, len(passages)
             words = tokenize(f"{passage.title}, {passage.text}")
-            # Four bytes per token; the text itself is not kept in memory.
+            # four bytes per token; the text itself is not kept in memory
             numbers = (vocabulary.setdefault(word, len(vocabulary)) for word in words)
             documents.append(array("i", numbers))
         yield len(documents), len(documents)

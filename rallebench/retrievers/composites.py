@@ -1,4 +1,4 @@
-"""Resolving a retriever's name to an index, an index with search settings, or a combination of retrievers.
+"""Resolving of a retriever's name to an index, an index with search settings, or a combination of retrievers.
 
 Combinations have names in ``<workspace>/retrievers.json``, or are spelled out instead of a name::
 
@@ -33,7 +33,7 @@ _QUANTIZED = Setting(
     str,
     "none",
     choices=("none", "8bit"),
-    about="8bit: the encoder of the queries needs less memory",
+    about="8bit: the query encoder needs less memory",
 )
 
 STARTER_COMBINATIONS: Mapping[str, Combination] = {
@@ -48,8 +48,9 @@ STARTER_COMBINATIONS: Mapping[str, Combination] = {
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Known names: index name → kind ('' if it is not built), the combinations, and checks of the names of language models
-    and datasets."""
+    """Known names: index name → kind ('' if it is not built), the combinations, and checks for the names of language models and
+    datasets.
+    """
 
     indexes: Mapping[str, str]
     combinations: Mapping[str, Combination]
@@ -65,7 +66,7 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
     """
     if reference in within:
         raise UsageError(
-            f"The retriever {reference!r} is made of itself ({' → '.join((*within, reference))}); "
+            f"The retriever {reference!r} contains itself ({' → '.join((*within, reference))}); "
             "name another retriever in retrievers.json."
         )
     if reference in names.indexes:
@@ -77,7 +78,7 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
             named = names.combinations[head]
             entry = named.model_copy(update={"settings": {**named.settings, **entry.settings}})
     if entry is None or (entry.kind == INDEX and entry.of[0] not in names.indexes):
-        of = f"The retriever {within[-1]!r} is made of {head!r}: " if within else ""
+        of = f"The retriever {within[-1]!r} contains {head!r}: " if within else ""
         known = [*names.indexes, *names.combinations]
         raise NotFoundError(of + unknown("index", head if entry is None else entry.of[0], known))
     if entry.kind == INDEX:
@@ -93,7 +94,7 @@ def resolve(reference: str, names: Names, within: tuple[str, ...] = ()) -> Combi
 
 
 def component_indexes(reference: str, names: Names) -> tuple[str, ...]:
-    """Return the indexes behind a reference, in order, each once. Raises what ``resolve`` raises."""
+    """Return the indexes behind a reference, in order, without duplicates. Raises what ``resolve`` raises."""
     entry = resolve(reference, names)
     if entry is None:
         return (reference,)
@@ -172,7 +173,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
     if not fewest <= len(entry.of) <= most:
         range_ = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         raise UsageError(
-            f"The retriever {name!r} is made of {len(entry.of)} retriever{'s' * (len(entry.of) != 1)}; {entry.kind} takes {range_}."
+            f"The retriever {name!r} has {len(entry.of)} part{'s' * (len(entry.of) != 1)}; {entry.kind} takes {range_}."
         )
     settings, weights = dict(entry.settings), entry.settings.get("weights")
     if isinstance(weights, (list, int, float)):  # checked again once the parts are known
@@ -185,16 +186,14 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
 
 
 def _knobs(reference: str, entry: Combination, names: Names) -> dict[str, Any]:
-    """Return the search settings that an entry gives for an index. Raises UsageError for an unknown one."""
+    """Return an entry's search settings for an index. Raises UsageError for an unknown setting."""
     name, kind = entry.of[0], names.indexes[entry.of[0]]
     if len(entry.of) > 1 or not kind:
-        raise UsageError(f"The retriever {reference!r} must name one index that is built.")
+        raise UsageError(f"The retriever {reference!r} must name one built index.")
     known = dict(search_form(kind))
     if kind in VECTOR_INDEXES:
         known[QUERY_QUANTIZATION] = _QUANTIZED
-    values = check_values(
-        f"index {name!r} ({kind})", known, entry.settings, noun="setting of its search"
-    )
+    values = check_values(f"index {name!r} ({kind})", known, entry.settings, noun="search setting")
     return {key: value for key, value in values.items() if key in entry.settings}
 
 

@@ -39,10 +39,12 @@ class Dense(Indexed):
         return other
 
     def with_query_encoder(self, encoder: Encoder, how: str) -> Dense:
-        """Return the same open index with queries encoded by a differently loaded model; ``how`` names the difference."""
+        """Return the same open index with queries encoded by a differently loaded model; ``how`` describes the
+        difference.
+        """
         if encoder.fingerprint != self._encoder.fingerprint:
             raise MismatchError(
-                f"The index {self.name!r} was built with the encoder {self._encoder.fingerprint!r}, its queries cannot "
+                f"The index {self.name!r} was built with the encoder {self._encoder.fingerprint!r}; its queries cannot "
                 f"be encoded with {encoder.fingerprint!r}."
             )
         other = self.with_knobs(self.name, {})
@@ -77,7 +79,7 @@ class Dense(Indexed):
         ]
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
-        """Return the tokens that the encoder reads of each query; a blank one is not encoded."""
+        """Return the number of tokens that the encoder reads per query; a blank query is not encoded."""
         count = getattr(self._encoder, "count_tokens", None)
         texts = [query for query in queries if query.strip()]
         counts = iter(count(texts) if count else [None] * len(texts))

@@ -186,11 +186,11 @@ def parse_weights(name: str, written: Any, parts: int) -> tuple[float, ...]:
         weights = (math.nan,)
     if not all(math.isfinite(w) and w >= 0 for w in weights) or not any(weights):
         raise UsageError(
-            f"{name!r}: weights is {written!r}; it must be numbers from 0 up, not all 0, as in 0.7,0.3."
+            f"{name!r}: weights is {written!r}; it must be a list of numbers from 0 up, not all 0, as in 0.7,0.3."
         )
     if len(weights) != parts:
         raise UsageError(
-            f"{name!r}: weights holds {len(weights)} numbers for {parts} retrievers; give one each."
+            f"{name!r}: weights has {len(weights)} numbers for {parts} retrievers; give one each."
         )
     return weights
 
@@ -200,17 +200,17 @@ def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
     parse_weights(name, settings["weights"], parts)
 
 
-_WEIGHTS = Setting(str, "", about="one number per retriever, as in 0.7,0.3; equal if not given")
+_WEIGHTS = Setting(str, "", about="one number per retriever, as in 0.7,0.3; equal by default")
 _DEPTH = Setting(
-    int, DEPTH, 1, MAX_DEPTH, about="hits asked of each retriever; more where k needs them"
+    int, DEPTH, 1, MAX_DEPTH, about="hits requested from each retriever; more if k needs them"
 )
 _EQUAL = Setting(
     str,
     "passage",
     choices=tuple(IDENTITIES),
-    about="what makes two hits one: id and text, or the text",
+    about="criterion for equal hits: id and text, or only the text",
 )
-_CONSTANT = Setting(float, float(CONSTANT), 0.0, 1e6, about="what is added to a rank")
+_CONSTANT = Setting(float, float(CONSTANT), 0.0, 1e6, about="constant added to a rank")
 
 
 @COMBINATIONS.register(
@@ -238,7 +238,10 @@ def reciprocal_rank_fusion(
     form={
         "weights": _WEIGHTS,
         "normalise": Setting(
-            str, "min-max", choices=("min-max", "z"), about="how scores of a list are made alike"
+            str,
+            "min-max",
+            choices=("min-max", "z"),
+            about="how the scores of a list are normalised",
         ),
         "depth": _DEPTH,
         "equal": _EQUAL,
@@ -261,7 +264,7 @@ def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, A
     parts=(2, MAX_PARTS),
     form={
         "seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws another sample"),
-        "depth": Setting(int, 0, 0, MAX_DEPTH, about="hits asked of each retriever; 0 = k"),
+        "depth": Setting(int, 0, 0, MAX_DEPTH, about="hits requested from each retriever; 0 = k"),
         "equal": _EQUAL,
     },
 )

@@ -2,7 +2,7 @@
 
 ::
 
-    pages:my-index            the whole pages of the passages that my-index finds, each once
+    pages:my-index            the whole pages of the passages found by my-index, without duplicates
     pages:(rrf:mine,other)    the same for a combination
 
 k counts the passages searched, so there are at most k pages.
@@ -76,5 +76,5 @@ class Pages(Combined):
 
 @COMBINATIONS.register("pages", parts=(1, 1), form={})
 def pages(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Pages:
-    """The whole pages of the passages that a retriever finds: the baseline 'long context'."""
+    """The whole pages of the passages found by a retriever: the baseline 'long context'."""
     return Pages(name, parts)

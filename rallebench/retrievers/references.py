@@ -33,7 +33,7 @@ Row = tuple[int, int]
 
 
 def passage_stores(name: str, parts: Iterable[Any]) -> list[PassageStore]:
-    """Return the passage stores of all indexes behind ``parts``, in order, each once."""
+    """Return the passage stores of all indexes behind ``parts``, in order, without duplicates."""
     stores: list[PassageStore] = []
     for part in parts:
         if isinstance(inner := getattr(part, "parts", None), tuple):
@@ -126,7 +126,7 @@ class _QueryGold:
 
 
 class GoldPassages:
-    """Look-up of the passages of the questions' gold pages; the corpus is read once."""
+    """Look-up of the passages on the questions' gold pages; the corpus is read once."""
 
     def __init__(
         self, stores: Sequence[PassageStore], questions: str, examples: Sequence[Example]
@@ -165,7 +165,7 @@ class GoldPassages:
         gold = self._golds.get(query.strip())
         if gold is None:
             raise UsageError(
-                f"{query[:80]!r} is not a question of {self._questions!r}, so its gold pages are not known; "
+                f"{query[:80]!r} is not a question of {self._questions!r}, so its gold pages are unknown; "
                 "ask a question of that set, word for word."
             )
         rows = [row for page in gold.pages for row in self._of_page.get(page, ())]
@@ -204,7 +204,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
             str,
             "",
             required=True,
-            about="dataset (name or file) whose gold pages are handed out",
+            about="dataset (name or file) whose gold pages are returned",
             names="dataset file",
         )
     },

@@ -1,4 +1,4 @@
-"""Re-ranking: a slower, better scorer orders a retriever's best hits."""
+"""Re-ranking: a slower, better scorer sorts the best hits of a retriever."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEPTH = 50
 
 
 class Reranked(Combined):
-    """The first ``depth`` hits of a retriever by the scorer's value; deeper hits are never returned.
+    """The first ``depth`` hits of a retriever, sorted by the scorer; deeper hits are never returned.
 
     The depth does not depend on k, so a smaller k is a prefix of a larger one. Equal scores keep the
     retriever's order. ``titles``: the scorer reads ``"{title}, {text}"``, as the indexes do, not the bare text.
@@ -52,8 +52,9 @@ def passage_text(passage: Passage, titles: bool) -> str:
 
 
 def to_fetch(model: str, *, demanded: bool = False) -> str:
-    """Return the hub id of a cross-encoder that must be downloaded first; '' if it is here. ``demanded``: raise BackendError if
-    the hub is switched off. Raises BadFileError for a folder with an incomplete model."""
+    """Return the hub id of a cross-encoder to download first; '' if it is already here. ``demanded``: raise BackendError if the
+    hub is switched off. Raises BadFileError for a folder with an incomplete model.
+    """
     if model_folder("rerank", model) is not None:
         return ""
     cached = cached_folder(model)
@@ -64,8 +65,8 @@ def to_fetch(model: str, *, demanded: bool = False) -> str:
     return model
 
 
-DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged")
-TITLES_SETTING = Setting(bool, True, about="whether the judge reads the titles too")
+DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits to judge")
+TITLES_SETTING = Setting(bool, True, about="let the judge read the titles, too")
 
 
 @COMBINATIONS.register(
@@ -84,7 +85,7 @@ TITLES_SETTING = Setting(bool, True, about="whether the judge reads the titles t
         "dtype": Setting(str, "float32", choices=("float32", "bfloat16", "float16")),
         "device": Setting(str, "auto", about="auto, cpu, cuda, cuda:1 …"),
         "max_length": Setting(
-            int, 512, 0, 1_000_000, about="tokens of a pair; 0 = the model's own"
+            int, 512, 0, 1_000_000, about="tokens of a pair; 0 = the model's own limit"
         ),
         "batch_size": Setting(int, 32, 1, 4096),
     },

@@ -1,8 +1,8 @@
 """Re-ranking by a language model: passage by passage, or lists in a sliding window.
 
-A model may answer anything. An answer that names no passage, or says neither yes nor no, leaves the order unchanged and is
-counted in ``unread``. Decoding is greedy. With a model that enforces forms, every answer names a passage or says yes or no;
-the prompts are the same.
+A model may answer anything. An answer that names no passage, or says neither yes nor no, leaves the order unchanged and
+counts as ``unread``. Decoding is greedy. A model that enforces formats always names a passage or says yes or no; the
+prompts are the same.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LETTERS = 10
 """Maximum characters of a word; text without spaces is cut by this."""
 
 VERDICTS = ("Yes", "No", "yes", "no", "是", "否")
-"""Answers to the pointwise prompt that can be enforced: the words of ``parse_verdict``, in the prompt's language."""
+"""Enforceable answers to the pointwise prompt: the words of ``parse_verdict``, in the prompt's language."""
 
 _NUMBER = re.compile(r"\d+")
 _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
@@ -55,7 +55,7 @@ def parse_order(answer: str, count: int) -> list[int] | None:
 
 
 def parse_verdict(answer: str) -> bool | None:
-    """Return True for yes and False for no; None if an answer says neither.
+    """Return True for yes and False for no; None for any other answer.
 
     >>> parse_verdict("Yes, it does."), parse_verdict("No."), parse_verdict("Perhaps")
     (True, False, None)
@@ -64,9 +64,10 @@ def parse_verdict(answer: str) -> bool | None:
 
 
 def list_form(count: int) -> Mapping[str, Any]:
-    """Return the form of an order of at most ``count`` passages, as ``parse_order`` reads it.
+    """Return the format of an order of at most ``count`` passages, as ``parse_order`` reads it.
 
-    A passage may be repeated, because a form that forbids it has a state for every set of passages, too many from ten on.
+    A passage may be repeated, because a format that forbids it has a state for every set of passages: too many from
+    ten on.
     """
     number = rf"\[(?:{'|'.join(map(str, range(1, count + 1)))})\]"
     pattern = f"{number}(?: > {number}){{0,{count - 1}}}"
@@ -114,7 +115,7 @@ class LLMReranked(Combined):
 
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings["window"], self._settings["step"]
-        # All queries move their windows together, in one batch per position, so that no query waits for another.
+        # all queries move their windows together, in one batch per position, so that no query waits for another
         places = [windows(len(hits), window, step) for hits in lists]
         for turn in range(max(map(len, places), default=0)):
             due = [i for i, place in enumerate(places) if turn < len(place)]
@@ -202,7 +203,7 @@ def checked_prompt(name: str, way: str, prompt: str) -> str:
     for field in FIELDS[way]:
         if field != "count" and f"{{{field}}}" not in prompt:
             raise UsageError(
-                f"The prompt of the re-ranker {name!r} lacks {{{field}}}; a {way} prompt must hold it."
+                f"The prompt of the re-ranker {name!r} lacks {{{field}}}, which a {way} prompt must contain."
             )
     return prompt
 
@@ -225,14 +226,14 @@ def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
         "way": Setting(
             str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
         ),
-        "depth": Setting(int, DEPTH, 1, MAX_DEPTH, about="hits that are judged"),
+        "depth": Setting(int, DEPTH, 1, MAX_DEPTH, about="hits to judge"),
         "window": Setting(int, 20, 2, 200, about="passages in one prompt"),
-        "step": Setting(int, 10, 1, 200, about="how far the window moves, less than it holds"),
-        "passage_words": Setting(
-            int, PASSAGE_WORDS, 1, 100_000, about="words of a passage that are read"
+        "step": Setting(
+            int, 10, 1, 200, about="passages that the window moves, fewer than it holds"
         ),
+        "passage_words": Setting(int, PASSAGE_WORDS, 1, 100_000, about="words read per passage"),
         "titles": TITLES_SETTING,
-        "prompt": Setting(str, "", about="a file with another prompt", names="file"),
+        "prompt": Setting(str, "", about="file with another prompt", names="file"),
     },
     check=check_window,
     llm=True,

@@ -1,7 +1,7 @@
 """One retriever over several indexes, usually of different corpora.
 
 If all parts score on one scale (dense with the same encoder, BM25 with the same tokens, k1 and b, the same
-re-ranker), the lists are merged by score. BM25's scores use only their own corpus's word counts, like those of
+re-ranker), the lists are merged by score. BM25's scores use only the word counts of their own corpus, like those of
 shards elsewhere, so very different corpora are better merged by rank. If the scales differ, the lists are merged
 by rank: the first of each part, then the second of each, in the parts' order. A passage in several parts (same id
 and text) is returned once. Passages keep their ids, titles and page ids.
@@ -34,7 +34,7 @@ class Several(Combined):
         merge, common = settings["merge"], common_scale(parts)
         if merge == "score" and not common:
             raise UsageError(
-                f"{name!r} cannot merge by score: its indexes do not score on one scale; use merge=rank, or merge=auto."
+                f"{name!r} cannot merge by score: its indexes score on different scales; use merge=rank, or merge=auto."
             )
         self.scale = "" if merge == "rank" else common
         super().__init__(name, "several", parts, {"merge": "score" if self.scale else "rank"})

@@ -6,14 +6,14 @@ The tool ``python`` takes several requests per program, so that the caller remai
     while reply.tool_calls:                                   # the program is paused in a call
         observation = yield from env.call(…)
         reply = yield UseTool("python", answer(name, observation))
-    reply.finish_reason, reply.text, reply.note               # its end, its output, one sentence
+    reply.finish_reason, reply.text, reply.note               # stop reason, output, one sentence
 
 A program ends with ``stop`` (success), ``not_python``, ``error``, ``refused``, ``time_limit``, ``memory_limit``,
 ``output_limit``, ``call_limit``, ``killed`` or ``gone`` (the caller stopped it).
 
 Protection on Linux (details in docs/agents.md): an allowlist of system calls (``calls``, seccomp), Landlock for reading,
-and resource limits for memory, time and file size (0, so there is nothing to clean up). ``protection()`` returns those that
-work on this machine; Python's own hooks refuse the rest, but a program can bypass them.
+and resource limits for memory, time and file size (0, so there is nothing to clean up). ``protection()`` returns the means
+that work on this machine; Python's own hooks refuse the rest, but a program can bypass them.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class PythonTool:
     def use(self, arguments: Mapping[str, str]) -> Reply:
         """Start a program (``begin``) or resume it (``answer``).
 
-        The reply of a paused program holds its tool call. Otherwise ``finish_reason`` is the end of the program, ``text``
+        The reply of a paused program contains its tool call. Otherwise ``finish_reason`` is the program's stop reason, ``text``
         its output, and ``note`` one sentence about a failure. Raises BackendError if no Python can be started.
         """
         name = arguments["session"]
@@ -113,7 +113,7 @@ class PythonTool:
         return _GONE if gone else _end_reply(message)
 
     def close(self) -> None:
-        """Nothing to close: programs share nothing."""
+        """Do nothing: programs share nothing that could be closed."""
 
 
 _GONE = Reply("", finish_reason="gone", note="The program was stopped before it ended.")

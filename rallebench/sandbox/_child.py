@@ -1,9 +1,9 @@
 """The child process of a program: drops its rights, then runs the program.
 
-A Python without site-packages imports this file alone, so it imports nothing from this project, and only modules that load
+A Python without site-packages imports only this file, so it imports nothing from this project, and only modules that load
 fast: ``json`` and ``signal`` would take longer than everything else here. Messages are JSON lines: the program and then
-observations on standard input; calls and, at the end, the result on standard output. The kernel enforces the loss of rights,
-so the program cannot regain them.
+observations on standard input; calls and, at the end, the result on standard output. The kernel enforces the loss of
+rights, so the program cannot regain them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ else:
 
 NETWORK = "The program tried to use the network, which is not allowed here."
 PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
-FILES = "The program tried to write a file, or to read one that belongs to no library, which is not allowed here."
+FILES = "The program tried to write a file, or to read one outside of the libraries, which is not allowed here."
 
 _NETWORK_EVENTS = (
     "socket.__new__ socket.connect socket.bind socket.getaddrinfo socket.gethostbyname"
@@ -102,7 +102,7 @@ def limit_resources(memory: int, seconds: int) -> bool:
         (resource.RLIMIT_CORE, 0),
     ]
     if sys.platform != "win32" and hasattr(resource, "RLIMIT_NPROC"):
-        limits.append((resource.RLIMIT_NPROC, 0))  # counts nothing for root
+        limits.append((resource.RLIMIT_NPROC, 0))  # has no effect for root
     works = True
     for kind, most in limits:
         try:
@@ -158,7 +158,7 @@ def protect(message: dict[str, Any]) -> dict[str, bool]:
     apart = linux and "namespace" in means and leave_network(libc)
     reading = linux and "landlock" in means and close_files(libc, readable())
     memory = limit_resources(message["memory"], message["processor"])
-    # Last, because the filter forbids setting further limits.
+    # last, because the filter forbids setting further limits
     filtered = linux and "seccomp" in means and filter_calls(libc, bytes.fromhex(message["filter"]))
     return {
         "memory": memory,
@@ -288,14 +288,12 @@ def run(
     scope |= {name: function(name, names, line, printed) for name, names in functions.items()}
     how, sentence = "stop", ""
     try:
-        exec(compile_program(program), scope)  # a program is what this process is for
+        exec(compile_program(program), scope)  # running a program is the purpose of this process
     except _End as end:
         how, sentence = end.how, end.sentence
     except MemoryError:
         how = "memory_limit"
-        sentence = (
-            f"The program needed more than the {memory // 2**20} MiB of memory that it may have."
-        )
+        sentence = f"The program needed more than its limit of {memory // 2**20} MiB of memory."
     except SystemExit as end:
         if end.code not in (None, 0):
             how, sentence = "error", f"The program ended itself with {end.code!r}."
@@ -348,7 +346,7 @@ def _where(trace: TracebackType | None) -> str:
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Refuse audit events: clearer than the kernel's refusal where it refuses too, the only refusal elsewhere."""
+    """Refuse audit events: a clearer refusal if the kernel refuses too, and the only one elsewhere."""
     sentence = REFUSED.get(event)
     if sentence is not None:
         raise _End("refused", sentence)

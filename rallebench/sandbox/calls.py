@@ -47,7 +47,7 @@ Instruction = tuple[int, int, int, int]
 def call_filter(machine: str, pid: int) -> list[Instruction]:
     """Return the filter for the process ``pid`` on ``machine``; empty for an unsupported machine.
 
-    Calls with another ABI than the machine's own (32 bits on 64, x32) are denied, too.
+    Calls with an ABI other than the machine's own (32 bits on 64, x32) are denied, too.
     """
     if machine not in MACHINES or sys.maxsize < 2**32:
         return []

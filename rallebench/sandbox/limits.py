@@ -45,8 +45,8 @@ class Protection:
             ),
             (
                 self.reading,
-                "no file is read but those in the library folders of Python and of the system",
-                "files that this user may read are NOT closed",
+                "no file is read except in the library folders of Python and of the system",
+                "files readable by this user are NOT closed",
             ),
         )
         enforced = [good for works, good, _ in rows if works]
@@ -55,5 +55,5 @@ class Protection:
         return (
             f"A program runs in a separate Python process, with limits of time and output{limits}.",
             *([f"On this machine {'; '.join(missing)}."] if missing else []),
-            "A bug in the kernel would be a way out, so this is not a security boundary against malicious programs.",
+            "A kernel bug would be a way out, so this is not a security boundary against malicious programs.",
         )

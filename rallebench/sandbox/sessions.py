@@ -26,19 +26,19 @@ from rallebench.sandbox.limits import Limits
 
 _FOLDER = os.path.dirname(_child.__file__)
 START = f"import sys; sys.path.append({_FOLDER!r}); import _child; sys.path.pop(); _child.main()"
-"""The command of the child. As this process imports ``_child`` too, the child finds it compiled."""
+"""Command of the child. As this process imports ``_child`` too, the child finds it compiled."""
 NEEDED = ("SYSTEMROOT",)
-"""The environment of the child: only the variable that Windows needs to start Python."""
+"""Environment of the child: only the variable that Windows needs to start Python."""
 GRACE = 0.5
 """Seconds beyond the limit after which a running program is killed."""
 IDLE = 600.0
 """Seconds after which a paused program without an answer is stopped."""
 LINE = 4_000_000
-"""The most bytes of a message."""
+"""Maximum bytes of a message."""
 SENTENCE = 1000
-"""The most characters of a sentence from the child."""
+"""Maximum characters of a sentence from the child."""
 ENDS = ("stop", "not_python", "error", "refused", "time_limit", "memory_limit", "output_limit")
-"""The ends that the child may report."""
+"""Stop reasons that the child may report."""
 
 
 def new_name() -> str:
@@ -95,7 +95,7 @@ class Session:
 
     def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
         started = time.monotonic()
-        # Starting Python on a busy machine does not count as the program's time.
+        # starting Python on a busy machine does not count as the program's time
         watch = threading.Timer(
             self.left + GRACE + (5.0 if self.calls == 0 else 0.0), self._time_out
         )

@@ -312,7 +312,7 @@ class Data:
         if not 1 <= k <= 1000:
             raise UsageError(f"k is {k}; it must be from 1 to 1000.")
         chosen = check_values(
-            f"index {name!r}", self.search_settings(name), knobs or {}, noun="setting of its search"
+            f"index {name!r}", self.search_settings(name), knobs or {}, noun="search setting"
         )
         with self._models.lease("a running search") as lease:
             yield from lease.load(name, "retriever")

@@ -1,4 +1,4 @@
-"""Vector indexes. One file each registers a class that builds and opens them.
+"""Vector indexes. Each file registers one class that builds and opens them.
 
 The class is registered with a form (the settings of ``build``) and the traits below, and becomes an
 index kind (``retrievers.INDEX_KINDS``) that needs an encoder.
@@ -19,7 +19,7 @@ from rallebench.core.settings import Setting
 Vectors = NDArray[np.float32]
 Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
 Progress = tuple[int, int]
-"""Number of vectors added, and of all vectors."""
+"""Number of vectors added, and number of all vectors."""
 
 Build = Generator[Progress, None, dict[str, Any]]
 """A build: yields progress, returns the settings used."""
@@ -31,7 +31,7 @@ class VectorIndex(Protocol):
     exact: bool
 
     def search(self, vectors: Vectors, k: int, *_: Any, **knobs: Any) -> Neighbours:
-        """Inner-product search: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
+        """Search by inner product: (q, dim) → scores (q, k) best first, rows (q, k), −1 = none.
 
         ``knobs``: search settings of the kind, checked by the caller; missing ones have their default.
         """
@@ -60,14 +60,14 @@ class VectorIndexKind(Protocol):
 
 
 INDEX_TRAITS = {
-    "search_form": "the form of what a search takes, beside the query and k",
-    "packages": "the packages whose version matters",
-    "check": "(settings) → None: raises what the build would raise after hours of encoding",
-    "memory_factors": "memory (while building, while searching) as multiples of the index's own files",
-    "memory_file": "the one file that is in memory while searching, where the others stay on disk",
+    "search_form": "form of the search settings",
+    "packages": "packages whose version affects the index",
+    "check": "(settings) → None: raises early the errors that a build would raise after hours of encoding",
+    "memory_factors": "memory (while building, while searching) as multiples of the size of the index's own files",
+    "memory_file": "the one file held in memory while searching, if the others stay on disk",
     "fixed_files": "files whose size does not depend on the number of passages",
-    "vector_bytes": "bytes that the index writes for each dimension of a vector; default 4",
-    "remote": "(settings) → whether a server holds the index, so that nothing is measured here",
+    "vector_bytes": "bytes written per dimension of a vector; default 4",
+    "remote": "(settings) → True if a server holds the index, so that nothing is measured here",
 }
 
 VECTOR_INDEXES: Registry[VectorIndexKind] = Registry(

@@ -1,7 +1,7 @@
 """Milvus client: addresses of indexes, recognition of our collections, and one sentence per failure.
 
 An address is a server (``http://host:19530``), or a file that the engine embedded in milvus-lite opens within this
-process. The token comes from the environment variable MILVUS_TOKEN alone.
+process. The token is read only from the environment variable MILVUS_TOKEN.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def parse_address(uri: str, folder: Path | None) -> Place:
     if re.match(r"https?://|unix:", uri):
         if "@" in uri:
             raise UsageError(
-                f"The Milvus address holds a name or a password; leave it out and set the environment variable {TOKEN}."
+                f"The Milvus address contains a name or a password; leave it out and set the environment variable {TOKEN}."
             )
         return Place(uri, False)
     path = Path(os.path.expanduser(uri)).resolve()
@@ -76,7 +76,7 @@ def parse_address(uri: str, folder: Path | None) -> Place:
 
 
 def check(settings: Mapping[str, Any]) -> None:
-    """Raise errors that a build would raise later, after hours of encoding."""
+    """Raise early the errors that a build would raise after hours of encoding."""
     place = parse_address(settings["uri"], None)
     milvus()
     if settings["collection"] and not re.fullmatch(
@@ -87,7 +87,7 @@ def check(settings: Mapping[str, Any]) -> None:
         )
     if place.embedded and settings["index_type"] not in EMBEDDED_TYPES:
         raise UsageError(
-            f"The embedded engine of Milvus offers {', '.join(EMBEDDED_TYPES)}; {settings['index_type']} needs a server.",
+            f"Milvus's embedded engine offers {', '.join(EMBEDDED_TYPES)}; {settings['index_type']} needs a server.",
             hint=Hint("set", "uri=http://127.0.0.1:19530"),
         )
     if settings["uri"] and (not place.embedded or os.path.exists(place.address)):
@@ -102,9 +102,9 @@ def check(settings: Mapping[str, Any]) -> None:
 
 
 def foreign(collection: str, place: Place) -> UsageError:
-    """Return the error for a collection that is not ours."""
+    """Return the error for a collection that does not belong to us."""
     return UsageError(
-        f"The collection {collection!r} exists already at {place.address} and holds something else; "
+        f"The collection {collection!r} at {place.address} exists already with other content; "
         "remove it there, or choose another.",
         hint=Hint("set", "collection=NAME"),
     )
@@ -154,7 +154,7 @@ def _serve(path: str) -> str:
         if uri is None:
             raise BackendError(
                 f"{path} cannot be opened: another process has it open, or it is damaged. Close the other one, "
-                "or keep the vectors on a server that several can ask: uri=http://127.0.0.1:19530."
+                "or keep the vectors on a server that several processes can use: uri=http://127.0.0.1:19530."
             )
         _open_files[path] = _open_files.get(path, 0) + 1
     return str(uri)

@@ -29,11 +29,13 @@ COPIES = "equal_vectors"
 """Key in an index's parameters: number of rows whose vector also stands for other rows."""
 
 SAME = 2e-6
-"""Largest difference per number between equal vectors of length 1: an encoder's variation for one text in two batches."""
+"""Largest difference per number between equal vectors of length 1: the variation of an encoder for one text in two
+batches.
+"""
 DIRECTIONS, STEP, SEED = 4, 1e-3, 7
 AT_ONCE = 4096
 MOST_OF_A_KEY = 64
-"""Maximum number of distinct vectors per key that are compared; others enter the graph unchanged."""
+"""Maximum number of distinct vectors compared per key; others enter the graph unchanged."""
 
 Rows = NDArray[np.int64]
 
@@ -148,7 +150,7 @@ def _alike(keys: NDArray[np.uint64]) -> Iterator[Rows]:
 
 
 def _equal(vectors: Any, rows: Rows) -> NDArray[np.bool_]:
-    """Return for each of the rows if its vector equals that of the first."""
+    """Return, for each row, whether its vector equals that of the first."""
     first = np.asarray(vectors[rows[:1]], dtype=np.float64)
     bound = SAME * max(float(np.linalg.norm(first)), 1e-30)
     parts = (rows[start : start + AT_ONCE] for start in range(0, len(rows), AT_ONCE))

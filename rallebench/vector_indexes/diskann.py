@@ -1,5 +1,6 @@
-"""DiskANN's graph ("Vamana"): on disk, with only compressed vectors in memory and a few sectors read per query, or in
-memory. Fewer than 1,000 vectors are stored as ``vectors.npy`` instead, because a graph would save nothing."""
+"""DiskANN's graph ("Vamana"): on disk, with only compressed vectors in memory and a few sectors read per query, or in memory.
+Fewer than 1,000 vectors are stored as ``vectors.npy`` instead, because a graph would save nothing.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +30,9 @@ SWEPT = (25, 50, 100, 200)
 PACKAGES = ("diskannpy", "numpy")
 
 SETTINGS = {
-    "graph_degree": Setting(int, 64, 4, 512, about="neighbours of a vector in the graph"),
+    "graph_degree": Setting(int, 64, 4, 512, about="neighbours per vector in the graph"),
     "build_complexity": Setting(int, 100, 4, 10_000, about="candidates while building"),
-    "pq_bytes": Setting(int, 96, 1, 4096, about="bytes of a compressed vector in memory"),
+    "pq_bytes": Setting(int, 96, 1, 4096, about="bytes per compressed vector in memory"),
     "threads": THREADS,
 }
 MEMORY_SETTINGS = {name: SETTINGS[name] for name in SETTINGS if name != "pq_bytes"}
@@ -68,7 +69,7 @@ class DiskAnnInMemory:
 
     @classmethod
     def load(cls, folder: Path) -> NumpyFlat | DiskAnn | Imported:
-        """Open the graph; of one on disk, only compressed vectors are read."""
+        """Open the graph; for an index on disk, only compressed vectors are loaded."""
         if (folder / VECTORS).exists():
             index: NumpyFlat = NumpyFlat.load(folder)
             return index
@@ -100,7 +101,7 @@ class DiskAnnOnDisk(DiskAnnInMemory):
 
 
 def _budgets(used: dict[str, Any], vectors: Any) -> dict[str, float]:
-    """Budgets in GiB: a build may use most of the free memory."""
+    """Return the budgets in GiB: a build may use most of the free memory."""
     import psutil
 
     compressed = min(used["pq_bytes"], int(vectors.shape[1]))

@@ -69,8 +69,8 @@ def read_disk_files(folder: Path, prefix: str) -> DiskFiles:
         or (per or 1) * node > SECTOR * (1 if per else node)
     ):
         raise BadFileError(
-            f"{path} is cut short, or was written with other sectors than the {SECTOR} bytes that diskannpy reads; "
-            "import the vectors that it was made of (.npmmap or .npy)."
+            f"{path} is truncated, or was written with a sector size other than the {SECTOR} bytes that diskannpy reads; "
+            "import the vectors from which it was made (.npmmap or .npy)."
         )
     norm = folder / (prefix + NORM)
     mips = norm.exists()
@@ -102,7 +102,7 @@ class DiskRows(StoredRows):
 
 
 def check_same_length(files: DiskFiles) -> None:
-    """Raise MismatchError if it ranks by distance and lengths differ, since the order is then not that of inner products."""
+    """Raise MismatchError if it ranks by distance and lengths differ, since that is not the order of inner products."""
     if files.metric == "mips":
         return
     rows = DiskRows(files)
@@ -116,7 +116,7 @@ def check_same_length(files: DiskFiles) -> None:
     if float(lengths.max() - lengths.min()) > SAME_LENGTH * float(lengths.max()):
         raise MismatchError(
             f"{files.folder / files.prefix} ranks by distance and its vectors differ in length, so it does not rank "
-            "by inner product; import the vectors that it was made of (.npmmap or .npy)."
+            "by inner product; import the vectors from which it was made (.npmmap or .npy)."
         )
 
 

@@ -80,7 +80,7 @@ def about(
     augmented: bool,
     prefix: str = PREFIX,
 ) -> None:
-    """Record the facts that the files themselves do not contain, and their sizes."""
+    """Record the facts missing in the files themselves, and the sizes of the files."""
     files = {p.name: p.stat().st_size for p in sorted(folder.glob(f"{prefix}*"))}
     value = {"kind": kind, "count": int(count), "dim": int(dim), "longest": float(longest)}
     value |= {"augmented": bool(augmented), "prefix": prefix, "files": files}
@@ -134,7 +134,7 @@ def _in_a_child(
             child.wait()
     if code:
         last = (folder / LOG).read_bytes()[-2000:].decode("utf-8", "replace").split("\n")
-        reason = next((line.strip() for line in reversed(last) if line.strip()), "it said nothing")
+        reason = next((line.strip() for line in reversed(last) if line.strip()), "no message")
         raise BackendError(
             f"DiskANN could not build the index ({reason[-200:]}; code {code}). If the disk or the memory is full, "
             "free some; otherwise choose another kind."
@@ -200,7 +200,7 @@ class DiskAnn:
     def search(
         self, vectors: Vectors, k: int, *, complexity: int = COMPLEXITY, **more: int
     ) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._count)
         complexity, more = max(complexity, most), {**self._knobs, **more}
         lengths = np.maximum(np.sqrt(np.einsum("qd,qd->q", vectors, vectors)), np.float32(1e-30))
@@ -214,7 +214,7 @@ class DiskAnn:
                 rows[number], distances[number] = graph.search(query, most, complexity, **more)
         scores = (1.0 - distances / 2.0) * (self._longest * lengths[:, None])
         neighbours = rows.astype(np.int64)
-        # Unreached slots keep their old value: a distance smaller than the previous one.
+        # unreached slots keep their old value: a distance smaller than the previous one
         missing = np.zeros(neighbours.shape, dtype=bool)
         missing[:, 1:] = np.diff(distances, axis=1) < 0
         missing = np.logical_or.accumulate(missing, axis=1) | (neighbours >= self._count)

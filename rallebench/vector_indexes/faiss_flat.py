@@ -37,7 +37,7 @@ class FaissFlat(FaissIndex):
         return {}
 
     def search(self, vectors: Vectors, k: int) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
+        """Return scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
 
         Faiss cuts ties arbitrarily and sums differently in batches, so a few more neighbours are
         fetched and rescored in double precision, where equal vectors have equal scores. A query
@@ -54,7 +54,7 @@ class FaissFlat(FaissIndex):
             close = EPSILON * np.maximum(np.abs(rough[:, most - 1]), 0.1)
             for query in np.flatnonzero(rough[:, most - 1] - rough[:, -1] <= close):
                 vector, bound = vectors[query][None], float(rough[query, -1] - close[query])
-                # All vectors that score above the bound.
+                # all vectors that score above the bound
                 tied = self._index.range_search(vector, bound)[2]
                 (scores[query],), (rows[query],) = self._rank(vector, tied[None], k)
         return scores, rows

@@ -14,7 +14,7 @@ from rallebench.vector_indexes import Vectors
 from rallebench.vector_indexes.stored_vectors import damaged_file, write_error
 
 THREADS = Setting(
-    int, 0, 0, 1024, about="threads while building; 0 = one a core, 1 = the same graph every time"
+    int, 0, 0, 1024, about="threads while building; 0 = one per core, 1 = reproducible graph"
 )
 PACKAGES = ("faiss-cpu", "numpy")
 

@@ -23,7 +23,7 @@ PIECE = 2000
 SWEPT = (16, 32, 64, 128, 256)
 
 SETTINGS = {
-    "m": Setting(int, 32, 2, 512, about="neighbours of a vector in the graph"),
+    "m": Setting(int, 32, 2, 512, about="neighbours per vector in the graph"),
     "ef_construction": Setting(int, 128, 1, 10_000, about="candidates while building"),
     "threads": THREADS,
 }
@@ -35,13 +35,13 @@ KNOBS = {
 
 
 class FaissHNSW(FaissIndex):
-    """Faiss HNSW graph: fast, a little short of exact; vectors and graph in memory."""
+    """Faiss HNSW graph: fast, almost exact; vectors and graph in memory."""
 
     exact, file = False, "hnsw.faiss"
 
     @classmethod
     def build(cls, folder: Path, vectors: Any, **settings: Any) -> Build:
-        """Write ``hnsw.faiss``. Levels are drawn by Faiss's fixed seed: one thread makes the same graph again."""
+        """Write ``hnsw.faiss``. Faiss draws levels with a fixed seed: with one thread, the graph is reproducible."""
         package, used = faiss(), complete_settings(SETTINGS, settings)
         index = package.IndexHNSWFlat(
             int(vectors.shape[1]), used["m"], package.METRIC_INNER_PRODUCT
@@ -52,7 +52,7 @@ class FaissHNSW(FaissIndex):
         return used
 
     def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.ntotal)
         parameters = faiss().SearchParametersHNSW(efSearch=max(ef_search, most))
         scores, rows = self._index.search(vectors, most, params=parameters)

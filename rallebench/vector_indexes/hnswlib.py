@@ -29,18 +29,18 @@ SEED = 100
 
 
 def _package() -> Any:
-    why = "and this index needs it (it is compiled where it is installed; 'hnsw' needs no compiler)"
+    why = "and this index needs it (it is compiled during installation; 'hnsw' needs no compiler)"
     return optional("hnswlib", "hnswlib", why)
 
 
 class HnswlibIndex:
-    """hnswlib HNSW graph: fast, a little short of exact; vectors and graph in memory."""
+    """hnswlib HNSW graph: fast, almost exact; vectors and graph in memory."""
 
     exact = False
 
     @staticmethod
     def build(folder: Path, vectors: Any, **settings: Any) -> Build:
-        """Write ``hnswlib.bin``. Levels are drawn by a fixed seed: one thread makes the same graph again."""
+        """Write ``hnswlib.bin``. Levels are drawn with a fixed seed: with one thread, the graph is reproducible."""
         used, (count, dim) = complete_settings(SETTINGS, settings), vectors.shape
         index = _package().Index(space="ip", dim=int(dim))
         graph = {"M": used["m"], "ef_construction": used["ef_construction"]}
@@ -81,7 +81,7 @@ class HnswlibIndex:
         self._turn = threading.Condition()
 
     def search(self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none."""
         most = min(k, self._index.element_count)
         with self._with(max(ef_search, most)):
             try:
@@ -110,10 +110,12 @@ class HnswlibIndex:
 
 
 def _one_by_one(index: Any, vectors: Vectors, most: int, k: int) -> Neighbours:
-    """Return as many neighbours as each query reaches; fewer than k if copies of a vector crowd the graph."""
+    """Search one by one and return as many neighbours as each query reaches; fewer than k if copies of a vector crowd the
+    graph.
+    """
     scores, rows = no_neighbours(len(vectors), k)
     for number, vector in enumerate(vectors):
-        low, high = 0, most  # largest number known to be reached, and smallest not known
+        low, high = 0, most  # largest number known to be reached, and smallest number known to fail
         while low < high:
             middle = (low + high + 1) // 2
             try:

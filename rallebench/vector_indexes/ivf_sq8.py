@@ -1,7 +1,7 @@
 """Inverted file with 8-bit codes, small in memory; the best are re-ranked by the exact vectors on disk.
 
 Inverted file: Jégou et al. 2011, doi:10.1109/TPAMI.2010.57; codes and search: Faiss (arXiv:2401.08281);
-lists much farther than the nearest are skipped as in SPANN (Chen et al. 2021, arXiv:2111.08566).
+lists much farther than the nearest are skipped, as in SPANN (Chen et al. 2021, arXiv:2111.08566).
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from rallebench.vector_indexes.stored_vectors import (
 FILE = "ivf-sq8.faiss"
 NPROBE, REACH, RERANK = 64, 0.4, 2
 AT_ONCE = 250
-"""Queries per batch, since their distances to all centres take memory."""
+"""Queries per batch; their distances to all centres take memory."""
 MARGIN = 6.0
 """Rounding errors, in standard deviations, within which a candidate may still be among the best."""
 SEED, ITERATIONS = 1234, 10
 PER_LIST, TRAINED_ON = 39, 64
-"""Minimum vectors per list (Faiss asks for 39), and number from which its centre is trained."""
+"""Minimum vectors per list (Faiss asks for 39), and vectors per list on which the centres are trained."""
 
 SETTINGS = {
     "nlist": Setting(
@@ -42,7 +42,7 @@ SETTINGS = {
         0,
         0,
         10_000_000,
-        about="lists that the vectors are put into; 0 = 4 √n, at least 39 in a list",
+        about="number of lists; 0 = 4 √n, but at least 39 vectors per list",
     ),
     "threads": THREADS,
 }
@@ -52,7 +52,7 @@ KNOBS = {
         NPROBE,
         1,
         10_000_000,
-        about="lists that a query looks into at most",
+        about="maximum lists searched per query",
         sweep=(2, 8, 32, 128),
     ),
     "reach": Setting(
@@ -60,10 +60,10 @@ KNOBS = {
         REACH,
         0.0,
         1000.0,
-        about="lists are skipped whose centre is farther than 1 + this times the nearest (squared distances)",
+        about="skip lists whose centre is farther than 1 + this times the nearest (squared distances)",
     ),
     "rerank": Setting(
-        int, RERANK, 1, 1000, about="candidates scored exactly, for each passage asked for"
+        int, RERANK, 1, 1000, about="candidates scored exactly, per requested passage"
     ),
 }
 
@@ -116,7 +116,7 @@ class IvfSq8:
         index, rows = read(folder / FILE), StoredRows(folder)
         if rows.shape != (index.ntotal, index.d):
             rows.close()
-            reason = f"it holds {index.ntotal} vectors, {rows.shape[0]} lie beside it"
+            reason = f"it has {index.ntotal} vectors, but the file beside it {rows.shape[0]}"
             raise damaged_file(folder / FILE, reason)
         return cls(index, rows)
 
@@ -140,7 +140,7 @@ class IvfSq8:
         reach: float = REACH,
         rerank: int = RERANK,
     ) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
+        """Return scores (q, k) best first and rows (q, k), −1 = none; the scores are exact."""
         total = self._index.ntotal
         most = min(k * rerank, total)
         near = np.empty((len(vectors), most), dtype=np.int64)
@@ -171,9 +171,9 @@ class IvfSq8:
         return best
 
     def _hopeless(self, vectors: Vectors, about: Vectors, k: int) -> NDArray[np.bool_]:
-        """Return the candidates that are so far behind the k-th that rounding of the codes cannot explain it.
+        """Return the candidates that are too far behind the k-th to be explained by rounding of the codes.
 
-        The rounding of a dimension is uniform, so that of a score has the variance Σ q² step² / 12.
+        The rounding error of a dimension is uniform, so a score's has the variance Σ q² step² / 12.
         """
         deviation = np.sqrt((vectors * vectors) @ self._rounding)
         last = about[:, min(k, about.shape[1]) - 1]

@@ -42,16 +42,16 @@ ANSWER_FLOATS = 4_000_000
 
 SETTINGS = {
     "uri": Setting(
-        str, "", about="http://host:19530, or a file *.db; not given: a file in the index's folder"
+        str, "", about="http://host:19530, or a file *.db; default: a file in the index's folder"
     ),
-    "collection": Setting(str, "", about="not given: a name made of the content"),
+    "collection": Setting(str, "", about="default: a name made from the content"),
     "index_type": Setting(
         str,
         "FLAT",
         choices=("FLAT", "HNSW", "DISKANN", "AUTOINDEX"),
         about="as the server offers it",
     ),
-    "m": Setting(int, 32, 2, 2048, about="HNSW: neighbours of a vector in the graph"),
+    "m": Setting(int, 32, 2, 2048, about="HNSW: neighbours per vector in the graph"),
     "ef_construction": Setting(int, 128, 1, 10_000, about="HNSW: candidates while building"),
 }
 KNOBS = {
@@ -116,8 +116,8 @@ class Milvus:
                     client.load_collection(place.collection, timeout=WORK_PATIENCE)
                 present = server.count_vectors(client, place) if is_ours else 0
             if present != count:
-                what = f"holds {present:,} of {count:,} vectors"
-                what = what if is_ours else "is gone, or is another one"
+                what = f"has {present:,} of {count:,} vectors"
+                what = what if is_ours else "is gone, or was replaced"
                 raise BackendError(
                     f"The collection {place.collection!r} at {place.address} {what}; build the index again."
                 )
@@ -133,7 +133,7 @@ class Milvus:
     def search(
         self, vectors: Vectors, k: int, *, ef_search: int = EF_SEARCH, rescore: bool = False
     ) -> Neighbours:
-        """Scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
+        """Return scores (q, k) best first and rows (q, k), −1 = none; ties go to the smaller row.
 
         The server's last digits depend on the rest of the batch, so scores are rounded to five places. ``rescore``
         fetches a few more neighbours with their vectors and scores them exactly, which is several times slower.
@@ -141,7 +141,7 @@ class Milvus:
         scores, rows = no_neighbours(len(vectors), k)
         if min(k, self._count) > MOST:
             raise UsageError(
-                f"Milvus returns at most {MOST:,} passages for a query; ask for fewer than {k:,}."
+                f"Milvus returns at most {MOST:,} passages per query; ask for fewer than {k:,}."
             )
         most = min(k + TIES * rescore, self._count, MOST)
         step = max(1, min(1000, ANSWER_FLOATS // (most * (self._dim if rescore else 1))))

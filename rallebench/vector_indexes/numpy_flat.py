@@ -1,4 +1,4 @@
-"""Exact inner-product search in plain numpy: the reference that other kinds are tested against."""
+"""Exact inner-product search in plain numpy: the reference for testing other kinds."""
 
 from __future__ import annotations
 
@@ -75,4 +75,4 @@ class NumpyFlat:
         return products
 
     def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: there is nothing to close."""

@@ -1,4 +1,4 @@
-"""Feeding vectors into an index, and storing vectors beside one so that a few can be scored exactly."""
+"""Feeding of vectors into an index, and storage of vectors beside one so that a few can be scored exactly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def damaged_file(path: Path, reason: object = "") -> BadFileError:
     """Return the error for an index file that its library cannot read."""
     why = " ".join(str(reason).split())[-160:]
     return BadFileError(
-        f"{path} is missing, cut short or damaged{f' ({why})' if why else ''}; build the index again."
+        f"{path} is missing, truncated or damaged{f' ({why})' if why else ''}; build the index again."
     )
 
 
@@ -47,7 +47,7 @@ def pieces(vectors: Any, rows: int = 0) -> Iterator[tuple[int, Vectors]]:
         if not np.isfinite(piece).all():
             bad = start + int(np.flatnonzero(~np.isfinite(piece).all(axis=1))[0])
             raise BackendError(
-                f"Vector {bad + 1} of {count} holds a value that is not a number; "
+                f"Vector {bad + 1} of {count} contains a value that is not a number; "
                 "encode the corpus again, in float32 if the encoder ran in another type."
             )
         yield start, piece
@@ -118,7 +118,7 @@ class StoredRows:
         self._turn = threading.Lock()
 
     def rows(self, rows: np.ndarray[Any, Any]) -> Vectors:
-        """Float32 (len(rows), dim)."""
+        """Return float32 (len(rows), dim)."""
         file, width, read = self._file, self._width, getattr(os, "pread", self._read)
         # One read per row, because mapping the file would leave most of it in memory after some queries.
         parts = [read(file, width, start) for start in (rows * width + self._start).tolist()]

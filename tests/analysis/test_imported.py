@@ -108,8 +108,8 @@ def test_answers_alone_are_compared_by_their_answers_only(
 @pytest.mark.parametrize(
     ("name", "metric", "reason"),
     [
-        ("answers", "seconds", "the predictions do not say what they cost"),
-        ("answers", "answer_in_context@1", "the predictions hold no passages' text"),
+        ("answers", "seconds", "the predictions do not record their cost"),
+        ("answers", "answer_in_context@1", "the predictions contain no passage texts"),
         ("answers", "Rprec", "no retrieval is recorded"),
         ("pages", "em", "no answer is recorded"),
     ],

@@ -38,7 +38,7 @@ def test_a_list_may_hold_texts_records_and_examples(workspace: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ([], "There is no question in the list"),
+        ([], "There are no questions in the list"),
         (["Who?", " "], "Question 2 has an empty 'input'"),
         ([{"text": "Who?"}], "Question 1 has no 'question'"),
         ([3], "Question 1 is of the type int"),

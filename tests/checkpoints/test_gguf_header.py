@@ -61,14 +61,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"fields": {"split.count": 3}}, "one of several parts .*llama-gguf-split.*llama-server -m"),
     (
         {"architecture": "bert"},
-        r"holds an embedding model \(bert\).*llama-server -m .* --embedding",
+        r"contains an embedding model \(bert\).*llama-server -m .* --embedding",
     ),
-    ({"fields": {"llama.pooling_type": 3}}, "holds an embedding model"),
+    ({"fields": {"llama.pooling_type": 3}}, "contains an embedding model"),
     (
         {"fields": {"general.type": "adapter"}},
-        r"no whole language model \(its kind is adapter\).*llama.cpp",
+        r"not contain a complete language model \(its kind is adapter\).*llama.cpp",
     ),
-    ({"tokenizer": False}, "holds no tokenizer"),
+    ({"tokenizer": False}, "contains no tokenizer"),
 ]
 
 
@@ -115,7 +115,7 @@ def test_a_file_cut_anywhere_is_one_sentence(tmp_path: Path) -> None:
     for length in lengths:
         cut = tmp_path / f"{length}.gguf"
         cut.write_bytes(content[:length])
-        with pytest.raises(BadFileError, match="is cut short or damaged"):
+        with pytest.raises(BadFileError, match="is truncated or damaged"):
             gguf_model(cut)
 
 
@@ -125,10 +125,10 @@ def test_a_file_is_named_by_its_path_or_in_its_folder(tmp_path: Path) -> None:
     assert gguf_file("tiny", "owner/model") is None and gguf_file("tiny", str(tmp_path)) is None
     for model, inside, words in (
         (str(tmp_path / "y.gguf"), "", "y.gguf does not exist"),
-        (str(tmp_path), "y.gguf", r"holds no y.gguf; GGUF files there: x\.gguf\."),
-        (str(tmp_path), "../x.gguf", "holds no"),
-        ("owner/model", "x.gguf", "must be the folder that holds x.gguf"),
-        (str(path), "x.gguf", "must be the folder that holds x.gguf"),
+        (str(tmp_path), "y.gguf", r"contains no y.gguf; GGUF files there: x\.gguf\."),
+        (str(tmp_path), "../x.gguf", "contains no"),
+        ("owner/model", "x.gguf", "must be the folder with x.gguf"),
+        (str(path), "x.gguf", "must be the folder with x.gguf"),
     ):
         with pytest.raises(BadFileError, match=words):
             gguf_file("tiny", model, inside)

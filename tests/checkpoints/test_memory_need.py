@@ -178,7 +178,7 @@ def test_a_configuration_alone_is_counted_as_its_weights_would_be(tmp_path: Path
 
 def test_a_folder_without_weights_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(LLAMA))
-    with pytest.raises(BadFileError, match="holds no weights"):
+    with pytest.raises(BadFileError, match="contains no weights"):
         memory_need("m", str(tmp_path))
 
 

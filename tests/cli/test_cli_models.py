@@ -117,7 +117,7 @@ def test_deleting_tells_what_named_the_model(cli: CommandLine) -> None:
         (("ask", "echo"), "The prompt is empty"),
         (("ask", "y", "Who?"), "There is no language model 'y'"),
         (("find",), "Give the server's address"),
-        (("find", "--base-url", "nowhere"), "is not that of a server"),
+        (("find", "--base-url", "nowhere"), "does not name a server"),
         (
             ("find", "--base-url", "http://127.0.0.1:1/v1", "--api-key-env", "sk-1"),
             "name of an environment variable",

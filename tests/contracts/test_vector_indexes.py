@@ -191,7 +191,7 @@ def test_inner_products_are_ranked_for_vectors_of_any_length(kind: str, tmp_path
 def test_a_vector_without_a_number_is_named_so(kind: str, wrong: float, tmp_path: Path) -> None:
     vectors = VECTORS[:1200].copy()
     vectors[1100, 3] = wrong
-    sentence = r"Vector 1101 of 1200 holds a value that is not a number"
+    sentence = r"Vector 1101 of 1200 contains a value that is not a number"
     with pytest.raises(RalleError, match=sentence) as refused:
         make(tmp_path / "x", kind, vectors)
     assert isinstance(refused.value, BackendError)

@@ -66,7 +66,7 @@ def test_a_beir_folder_and_its_file_give_the_same_passages(tmp_path: Path) -> No
     (tmp_path / "README.md").write_text("A set.")
     assert corpus_form(tmp_path) == "beir" and list(read_corpus(tmp_path)) == expected
     file(tmp_path / "other" / "corpus.jsonl", "")
-    with pytest.raises(BadFileError, match=r"holds no corpus\.jsonl"):
+    with pytest.raises(BadFileError, match=r"contains no corpus\.jsonl"):
         list(read_corpus(tmp_path, form="beir"))
 
 
@@ -184,10 +184,10 @@ def test_rows_are_read_as_they_were_meant(case: str, tmp_path: Path) -> None:
         ("c.csv", "id,text\n1,a\n2\n", "line 3 has 1 fields where the header names 2"),
         ("c.csv", 'id,text\n1,a\n2,"b\nc\nd\n', "line 3 is not a CSV row .* must be closed"),
         ("c.csv", "id,text\n1,a\n1,b\n", "line 3 repeats the id '1' of line 2"),
-        ("c.csv", "", "holds no passages"),
-        ("c.csv", "id,text\n", "holds no passages"),
-        ("c.tsv", "", "holds no passages"),
-        ("c.tsv", "id\ttext\ttitle\n", "holds no passages"),
+        ("c.csv", "", "contains no passages"),
+        ("c.csv", "id,text\n", "contains no passages"),
+        ("c.tsv", "", "contains no passages"),
+        ("c.tsv", "id\ttext\ttitle\n", "contains no passages"),
         ("c.tsv", "1\ttext\ttitle\n1\tother\ttitle\n", "line 2 repeats the id '1' of line 1"),
         ("c.tsv", "just one column\n", "line 1 has one column"),
         ("c.tsv", "1\ta\tb\nbroken", "line 2 has one column"),
@@ -265,9 +265,9 @@ def test_files_that_cannot_be_read_are_named_and_the_others_are_kept(tmp_path: P
     said = [problem.message.removeprefix(f"{tmp_path}/") for problem in problems.first]
     assert [message.split(" (")[0] for message in said] == [
         "b.txt is neither UTF-8 nor Windows-1252 text; save it as UTF-8 and try again.",
-        "c.pdf holds no text, only pictures; recognise its text",
+        "c.pdf contains only pictures, no text; run OCR on it first.",
         "d.pdf is not a PDF that can be read",
-        "e.txt holds binary data; a text file is needed.",
+        "e.txt contains binary data; a text file is needed.",
     ]
     with pytest.raises(BadFileError, match=r"b\.txt is neither UTF-8 nor"):
         list(read_corpus(tmp_path))
@@ -373,7 +373,7 @@ def test_the_first_twenty_bad_rows_are_kept_and_all_are_counted(tmp_path: Path) 
 
 def test_a_corpus_of_bad_rows_alone_is_refused_naming_the_first(tmp_path: Path) -> None:
     path = file(tmp_path / "c.tsv", "a\nb\n")
-    sentence = r"holds no passages, only 2 bad rows; the first: .*line 1 has one column"
+    sentence = r"contains no passages, only 2 bad rows; the first: .*line 1 has one column"
     with pytest.raises(BadFileError, match=sentence):
         list(read_corpus(path, problems=Problems(skip=True)))
 

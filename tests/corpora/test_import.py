@@ -96,7 +96,7 @@ def test_progress_is_told_and_a_stopped_import_leaves_nothing(corpora: Path, sou
     importing = import_corpus(corpora, "moons", source)
     seen = [next(importing), next(importing), next(importing)]
     assert 0 == seen[0].done < seen[1].done <= seen[2].done < (seen[2].total or 0)
-    assert seen[2].rate > 0 and seen[2].seconds_left and "a second" in seen[2].message
+    assert seen[2].rate > 0 and seen[2].seconds_left and "per second" in seen[2].message
     assert list(corpora.iterdir())
     importing.close()
     assert list(corpora.iterdir()) == []

@@ -162,7 +162,7 @@ def test_a_dataset_tells_how_many_rows_have_gold_and_what_is_left_over(
     assert printed["gold"] == {"answers": 0, "pages": 0, "neither": 2}
     assert [w.partition(":")[0] for w in printed["warnings"]] == [
         "None of 2 questions has an answer or a gold page",
-        "Left over although they look like gold",
+        "Unused fields that look like gold",
     ]
     lines = cli(*source, "again").out.splitlines()
     assert lines[0] == (
@@ -199,9 +199,7 @@ def test_a_folder_names_and_counts_the_files_that_it_leaves_out(
         "5 files of other kinds left out of docs: 2 .csv, 1 .docx, 1 .epub, 1 .rst (b.docx, c.epub, d.rst, e.csv, f.csv). Save "
         "them as text, HTML or PDF to include them."
     )
-    guessed = (
-        "1 file read as Windows-1252, being no UTF-8: old.txt. Save as UTF-8 what looks wrong."
-    )
+    guessed = "1 file read as Windows-1252, since they are not UTF-8: old.txt. Save files that look wrong as UTF-8."
     source = ("import", folder, "--kind", "corpus", "--name")
     assert cli.json(*source, "docs")["warnings"] == [left, guessed]
     lines = cli(*source, "again").out.splitlines()

@@ -58,8 +58,8 @@ LONG = "A text that is as long as texts are. " * 5
         ("docno\ttext\ttitle\n1\ta\tA\n", "names the columns docno, text, title, and none is 'id'"),
         ("docno\ttext\n1\ta\n", "names the columns docno, text, and none is 'id'"),
         ("id\ttitle\tbody\n1\ta\tb\n", "names the columns id, title, body, and none is 'text'"),
-        ("1\ta\tA\n2\tb\tB\tmore\n", "line 2 has 4 columns, where 3 are expected"),
-        ("id\ttext\n1\ta\tb\n", "line 2 has 3 columns, where 2 are expected"),
+        ("1\ta\tA\n2\tb\tB\tmore\n", "line 2 has 4 columns instead of 3"),
+        ("id\ttext\n1\ta\tb\n", "line 2 has 3 columns instead of 2"),
     ],
 )
 def test_columns_that_are_not_id_text_and_title_are_refused(
@@ -194,7 +194,7 @@ def test_western_text_is_read_and_told_and_other_bytes_are_refused() -> None:
         with pytest.raises(UnreadableError, match="neither UTF-8 nor Windows-1252"):
             decode(text.encode(encoding))
     for cut, name in ((b"\xff\xfe\x00\xd8 x", "UTF-16"), (b"\xef\xbb\xbfa\xff", "UTF-8")):
-        with pytest.raises(UnreadableError, match=f"begins as {name} text and is not valid"):
+        with pytest.raises(UnreadableError, match=f"begins as {name} text but is not valid"):
             decode(cut)
     with pytest.raises(UnreadableError, match="binary"):
         decode(b"PK\x03\x04\0\0")

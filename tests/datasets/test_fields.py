@@ -93,7 +93,7 @@ def test_a_missing_value_is_no_answer(value: Any, tmp_path: Path) -> None:
 def test_an_answer_that_is_read_as_missing_is_told(tmp_path: Path) -> None:
     made = imported(tmp_path, "question,answer\nWhich?,nan\nWho?,None\nWhere?,Ulm\n")
     assert made.notes[-1] == (
-        "2 answers ('nan', 'None') read as missing, as programs write an empty cell."
+        "2 answers ('nan', 'None') interpreted as missing, since programs write empty cells this way."
     )
 
 
@@ -120,7 +120,7 @@ def test_a_cell_with_bars_holds_several_answers_but_a_formula_is_one(tmp_path: P
     made = imported(tmp_path, "question,answer\na?,Titan|Saturn VI\nb?,|x|\nc?,P(A|B)\n")
     assert answers(made) == [("Titan", "Saturn VI"), ("|x|",), ("P(A|B)",)]
     assert made.notes == (
-        "No question names a gold page: retrieval can be scored by the answers' text only.",
+        "No question names a gold page: retrieval can only be scored by the answers' text.",
         "1 cell with | or ; between several answers: each of them is accepted.",
     )
 
@@ -130,7 +130,7 @@ def test_the_gold_is_preferred_to_a_systems_answer_which_is_named(tmp_path: Path
     made = imported(tmp_path, rows)
     assert answers(made) == [("Titan",)]
     (warning,) = made.warnings
-    assert warning.startswith("Left over although they look like gold: 'answer' (1 row).")
+    assert warning.startswith("Unused fields that look like gold: 'answer' (1 row).")
     rows = [{"user_input": "Which?", "response": "Rhea", "reference": "Titan"}]
     other = imported(tmp_path / "datasets", rows)
     assert answers(other) == [("Titan",)] and "'response' (1 row)" in other.warnings[0]
@@ -155,10 +155,10 @@ def test_a_file_without_gold_names_the_fields_that_are_left_over(tmp_path: Path)
     made = imported(tmp_path, rows)
     assert (made.questions, made.answers, made.pages, made.neither) == (2, 0, 0, 2)
     assert made.warnings == (
-        "None of 2 questions has an answer or a gold page: only time and tokens can be measured. Fields left over: 'names' "
+        "None of 2 questions has an answer or a gold page: only time and tokens can be measured. Unused fields: 'names' "
         "(2 rows), 'level' (1 row), 'gold_text' (1 row).",
-        "Left over although they look like gold: 'names' (2 rows), 'gold_text' (1 row). Rename the right field to 'answers' (or "
-        "'page_id') and import again, if it is the gold.",
+        "Unused fields that look like gold: 'names' (2 rows), 'gold_text' (1 row). If they are the gold, rename the right field to 'answers' (or "
+        "'page_id') and import again.",
     )
 
 
@@ -273,7 +273,7 @@ def test_a_gold_page_that_the_corpus_lacks_stays_and_is_counted(tmp_path: Path) 
         made = imported(folder, text.format(name), find_pages=find)
         assert pages(made) == [[["d1", "lost.md"]], [["d1"]]]
         assert made.warnings == (
-            "Not in the corpus 'docs': 1 gold page, such as 'lost.md'; no search of it can find what it lacks.",
+            "Not in the corpus 'docs': 1 gold page, such as 'lost.md'; no search of it can find them.",
         )
 
 
@@ -281,7 +281,7 @@ def test_gold_pages_that_no_corpus_has_are_told_once_there_is_one(tmp_path: Path
     rows = [{"question": "?", "answer": "a", "gold_docs": "lost.md"}]
     assert imported(tmp_path, rows, find_pages=lambda _: {}).warnings == ()
     (made,) = imported(tmp_path, rows, find_pages=find).warnings
-    assert made.startswith("No imported corpus has the gold pages of half of the 1 row that name")
+    assert made.startswith("For 1 row with gold pages, such as")
 
 
 def test_what_metadata_says_of_the_source_is_read(tmp_path: Path) -> None:
@@ -326,8 +326,8 @@ def test_a_field_that_names_no_known_page_is_named_as_ignored(tmp_path: Path) ->
     )
     assert pages(made) == [[], []]
     assert made.warnings == (
-        "Ignored: 'url' (2 rows) may name gold pages, but no imported corpus has pages of these ids, titles or addresses for "
-        "half of the rows, such as 'https://e.org/1'. Import the corpus first, then the questions.",
+        "Ignored: 'url' (2 rows) may name gold pages, but in no imported corpus half of the rows match a page id, title "
+        "or address, such as 'https://e.org/1'. Import the corpus first, then the questions.",
     )
 
 

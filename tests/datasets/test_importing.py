@@ -76,8 +76,8 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
     assert (irrelevant.question.qid, irrelevant.gold.pages) == ("q2", frozenset())
     assert irrelevant.gold.judgements == {"d7": 0.0, "d8": 0.0}
     assert made.warnings == (
-        "Not in queries.jsonl though judged in test.tsv, so left out of the score: 1 id (q9).",
-        "Judged 0 only in test.tsv, so scored 0 as by trec_eval: 1 question (q2).",
+        "Not in queries.jsonl though judged in test.tsv, so not scored: 1 id (q9).",
+        "Only judged 0 in test.tsv, so scored 0 as by trec_eval: 1 question (q2).",
         "None of 3 questions has an answer: only retrieval can be scored.",
     )
 
@@ -86,14 +86,17 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
     ("qrels", "message"),
     [
         ({}, "is not a folder with queries.jsonl and qrels"),
-        ({"other": ""}, "holds no test.tsv"),
+        ({"other": ""}, "contains no test.tsv"),
         ({"test": "q1 d1 1\n"}, r"line 1 is not query-id<TAB>corpus-id<TAB>score"),
-        ({"test": "zz\td\t1\n"}, "holds no question"),
+        ({"test": "zz\td\t1\n"}, "contains no question"),
         ({"test": "q1\td\tnan\n"}, "line 1 is not query-id"),
         ({"test": "q1\td\tinf\n"}, "line 1 is not query-id"),
         ({"test": "q1\t\t1\n"}, "line 1 is not query-id"),
         ({"test": "\td\t1\n"}, "line 1 is not query-id"),
-        ({"test": "q1\td\t1\nq1\td\t0\n"}, "line 2 gives 'd' another score for 'q1' than before"),
+        (
+            {"test": "q1\td\t1\nq1\td\t0\n"},
+            "line 2 gives 'd' a different score for 'q1' than before",
+        ),
     ],
 )
 def test_a_bad_beir_folder_is_refused(
@@ -141,7 +144,7 @@ def test_json_lines_with_the_names_that_most_files_use(datasets: Path, tmp_path:
         ("q.csv", "id,text\n1,a\n", "line 1 names the columns id, text, and none is 'question'"),
         ("q.csv", "id,question\n1,a,b\n", "line 2 has 3 fields where the header names 2"),
         ("q.csv", "id,question\n1,a\n1,b\n", "line 3 repeats the id '1' of line 2"),
-        ("q.csv", "", "holds no question"),
+        ("q.csv", "", "contains no question"),
         ("q.jsonl", lines(RECORD, {"id": "q2"}), "line 2 has no 'input'"),
         ("q.jsonl", lines({"question": "Who?"}, {"answer": "Ada"}), "line 2 has no 'question'"),
         ("q.jsonl", lines({"question": "Who?", "answer": {}}), "should be a text or a list"),
@@ -172,7 +175,7 @@ def test_the_same_questions_stay_and_others_are_refused(datasets: Path, tmp_path
     before = first.path.stat()
     assert import_dataset(datasets, "x", source) == first
     source.write_text(lines({**RECORD, "id": "other"}))
-    with pytest.raises(UsageError, match="A dataset 'x' exists already and holds other questions"):
+    with pytest.raises(UsageError, match="A dataset 'x' with other questions exists already"):
         import_dataset(datasets, "x", source)
     after = first.path.stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)

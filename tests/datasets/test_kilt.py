@@ -139,7 +139,7 @@ def test_a_file_that_is_absent_damaged_or_holds_no_question_is_refused(tmp_path:
         list(read_examples(path))
     with pytest.raises(BadFileError, match="does not exist"):
         read_questions(tmp_path / "absent.jsonl")
-    with pytest.raises(BadFileError, match="holds no question"):
+    with pytest.raises(BadFileError, match="contains no question"):
         read_questions(write(tmp_path / "blank.jsonl", "", " "))
 
 

@@ -70,7 +70,7 @@ def test_records_come_back_unchanged_and_pages_are_compared_as_text(dataset: Pat
     [
         ({"1"}, 0, "ask for at least 1"),
         ({"1"}, -1, "ask for at least 1"),
-        ((), 1, "names no pages"),
+        ((), 1, "has no page ids"),
     ],
 )
 def test_what_would_keep_none_is_refused(dataset: Path, pages: set[str], number: int, message: str):

@@ -150,7 +150,7 @@ def test_a_test_split_without_answers_names_the_file_with_them(form: str, tmp_pa
             row[ANSWER.get(form, "Answer" if "soay" in form else "answer")] = None
     write_rows(path, rows)
     message = refused(path, form)
-    assert "has no answer, as in a test set" in message and SETS[form] in message
+    assert "has no answer, like a test set" in message and SETS[form] in message
 
 
 def test_questions_that_are_not_answerable_are_left_out_as_in_r_eval(tmp_path: Path) -> None:
@@ -231,5 +231,5 @@ def test_an_empty_list_holds_no_question(tmp_path: Path) -> None:
     path = tmp_path / "hotpot.json"
     path.write_text("[ ]\n")
     assert list(read_examples(path, form="hotpotqa")) == []
-    with pytest.raises(BadFileError, match="holds no question"):
+    with pytest.raises(BadFileError, match="contains no question"):
         read_questions(path)

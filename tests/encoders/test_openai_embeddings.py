@@ -194,7 +194,7 @@ def first_row(**values: Any) -> Callable[[dict[str, Any]], Any]:
     ("behaviour", "sentence"),
     [
         (fail(401, "bad key"), r"refused the key \(401: bad key\)"),
-        (fail(404, "no such model"), "knows no model 'm'"),
+        (fail(404, "no such model"), "does not know the model 'm'"),
         (fail(400, "input too long"), r"\(400: input too long\).* Set max_characters"),
         (fail(503, "busy"), r"had an internal error \(503: busy\) \(tried 2 times\)"),
         (send_json([]), "JSON that is not an object"),
@@ -235,8 +235,8 @@ def test_a_closed_encoder_says_that_it_was_unloaded() -> None:
     ("more", "sentence"),
     [
         ("", r"needs a key .*OPENAI_API_KEY"),
-        ("base_url=ftp://x", "is not that of a server"),
-        ("base_url=http://me:secret@x/v1", "the address holds a user name"),
+        ("base_url=ftp://x", "does not name a server"),
+        ("base_url=http://me:secret@x/v1", "the address contains a user name"),
         (
             "base_url=http://x/v1&api_key_env=sk-secret",
             "api_key_env must be the name of an environment variable",

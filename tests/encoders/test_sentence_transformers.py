@@ -239,13 +239,13 @@ def name_a_strange_model(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (spoil_weights, "damaged, cut short, or only a git-lfs pointer; download the model again"),
-        (without("model.safetensors"), "holds no weights .* download the model again"),
+        (spoil_weights, "damaged, truncated, or only a git-lfs pointer; download the model again"),
+        (without("model.safetensors"), "contains no weights .* download the model again"),
         (take_tensors, "lack .* tensors .* would be random; download the model again"),
         (without("config.json", "modules.json"), "has no config.json"),
         (
             without("tokenizer.json", "tokenizer_config.json"),
-            r"holds no tokenizer; copy the model's tokenizer\.json",
+            r"contains no tokenizer; copy the model's tokenizer\.json",
         ),
         (become_a_file, "is a file; give the folder"),
         (name_a_strange_model, "does not know the architecture"),

@@ -145,7 +145,7 @@ def test_a_judge_without_scores_cannot_compare_runs(cli: CommandLine) -> None:
     for run in "ab":
         assert cli(*RUN, "--name", run, "--metrics", "em").code == 0
     ran = cli("compare", "a", "b", "--metric", "truthfulness:judge")
-    assert ran.code == 2 and "score the run by it first" in ran.last
+    assert ran.code == 2 and "score the run with it first" in ran.last
 
 
 def test_judged_runs_are_compared_varied_and_exported_by_their_scores(cli: CommandLine) -> None:

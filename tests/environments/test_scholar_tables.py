@@ -83,7 +83,7 @@ def test_h_and_g_are_those_of_their_papers(cited: tuple[int, ...], h: int, g: in
         ("a.csv", "id,name\n", "holds no scholar"),
         ("a.jsonl", '{"id": "1", "name": ""}\n', "'name' is empty"),
         ("a.jsonl", '{"id": "1"\n', "line 1"),
-        ("a.jsonl", '{"id": "1", "name": "\\ud800"}\n', "line 1 holds half of a surrogate pair"),
+        ("a.jsonl", '{"id": "1", "name": "\\ud800"}\n', "line 1 contains half of a surrogate pair"),
         ("a.json", '{"publications": []}', 'without "scholars"'),
         ("a.json", "[1, 2]", "is not an object"),
     ],

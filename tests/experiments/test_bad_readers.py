@@ -204,8 +204,8 @@ SENTENCES: dict[str, tuple[str, ...]] = {
     HALF: ("download or copy it again",),
     VERSION: ("take ", "needs '_id'", "a record", "are needed", "KILT record"),
     GOLD: (
-        "has no answer, as in a test set",
-        "holds no question",
+        "has no answer, like a test set",
+        "contains no question",
         "has a passage in",
         "nothing can be scored",
         "have no summary",

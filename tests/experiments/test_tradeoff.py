@@ -221,7 +221,7 @@ def test_a_second_measuring_is_refused(bench: Workbench, cli: CommandLine) -> No
         (("--index", "tiny", "-k", "0"), "k is 0; it must be from 1 to 1000"),
         (("--index", "tiny", "--limit", "0"), "number of questions is 0; it must be at least 1"),
         (("--index", "tiny", "--limit", "-1"), "must be at least 1"),
-        (("--index", "tiny", "--dataset", "bare"), "holds no question"),
+        (("--index", "tiny", "--dataset", "bare"), "contains no question"),
         (("--index", "tiny", "--dataset", "nothing"), "no dataset 'nothing'"),
         (
             ("--index", "tiny", "--name", "a/b"),
@@ -230,7 +230,7 @@ def test_a_second_measuring_is_refused(bench: Workbench, cli: CommandLine) -> No
         (("--index", "tiny-hnsw", "--knob", "ef_search"), "should read key=value,value"),
         (("--index", "tiny-hnsw", "--knob", "ef_search=0"), "must be a whole number from 1"),
         (("--index", "tiny-hnsw", "--knob", "colour=1"), "'colour'"),
-        (("--index", "tiny,(rrf:tiny,nowhere)"), "'rrf:tiny,nowhere' is made of 'nowhere'"),
+        (("--index", "tiny,(rrf:tiny,nowhere)"), "'rrf:tiny,nowhere' contains 'nowhere'"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_exit_code_2(

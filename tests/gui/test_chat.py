@@ -207,7 +207,7 @@ def test_a_question_is_saved_with_its_corrected_answer(opened: Page) -> None:
     assert row["output"][0]["provenance"] == [{"wikipedia_id": "p5", "title": "Christiaan Huygens"}]
     assert [answer["answer"] for answer in row["output"]] == ["Christiaan Huygens", "Huygens"]
     assert 'value="mine"' in opened.call("chat.keep", {"index": "0"})["dialog"]
-    refused(opened, "chat.save", fields, "holds this question already")
+    refused(opened, "chat.save", fields, "already contains this question")
 
 
 def test_a_turn_that_fails_keeps_its_question(opened: Page) -> None:

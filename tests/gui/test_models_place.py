@@ -104,7 +104,7 @@ def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
     with pytest.raises(BackendError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
     nowhere = page.act({"action": "models.find", "data": {"base_url": "nowhere"}})
-    assert "the address (base_url) is not that of a server" in nowhere["problem"]
+    assert "the address (base_url) does not name a server" in nowhere["problem"]
     with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
         page.call("models.find", {"base_url": server.url})
 
@@ -205,8 +205,8 @@ def test_a_gguf_file_is_added_and_a_damaged_one_names_the_mend(page: Page, tmp_p
     ("name", "changes", "words"),
     [
         ("x-00001-of-00002.gguf", {}, "is one of several parts of a model; join them"),
-        ("x.gguf", {"architecture": "bert"}, "holds an embedding model"),
-        ("x.gguf", {"tokenizer": False}, "holds no tokenizer"),
+        ("x.gguf", {"architecture": "bert"}, "contains an embedding model"),
+        ("x.gguf", {"tokenizer": False}, "contains no tokenizer"),
     ],
 )
 def test_a_file_that_holds_no_language_model_is_not_added(

@@ -234,7 +234,7 @@ def test_an_error_that_may_pass_is_asked_again_inside_a_200_too(
         ({"message": WINDOW, "code": 400}, "cannot hold the prompt and its answer"),
         ({"message": WINDOW}, "Shorten the prompt (fewer or shorter passages), lower max_tokens"),
         ({"message": "no", "code": "context_length_exceeded"}, "cannot hold the prompt"),
-        ({"message": "no such model", "code": 404}, "knows no model 'm'"),
+        ({"message": "no such model", "code": 404}, "does not know the model 'm'"),
         ({"message": "no", "code": "invalid_api_key"}, "refused the key"),
     ],
 )

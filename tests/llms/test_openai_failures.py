@@ -207,7 +207,7 @@ HTML = "<!DOCTYPE html><html><head><title>Bad gateway</title></head><body>…</b
         (send_json({}, 400), "(400: {})"),
         (fail(400, "x" * 5000), f"(400: {'x' * 299}…)"),
         (send_text(HTML, 502, "text/html"), "(502: a web page titled 'Bad gateway')"),
-        (fail(404, "none"), "knows no model 'm', or not this address (404: none)"),
+        (fail(404, "none"), "does not know the model 'm', or this address (404: none)"),
     ],
 )
 def test_a_servers_own_words_are_quoted_in_one_line(
@@ -286,7 +286,7 @@ def packed(handler: Handler) -> None:
 
 OK = b"HTTP/1.1 200 OK\r\n"
 EVENTS = OK + b"Content-Type: text/event-stream\r\nConnection: close\r\n\r\n"
-LATE = "gave no answer within 0.3 s. Check that the server is well, raise timeout"
+LATE = "gave no answer within 0.3 s. Check that the server is working, raise timeout"
 json_text = partial(send_text, status=200, kind="application/json")
 BROKEN: dict[str, tuple[Behaviour, str]] = {
     "silence": (hang(), LATE),
@@ -307,7 +307,7 @@ BROKEN: dict[str, tuple[Behaviour, str]] = {
     "a web page": (send_text(HTML, 200, "text/html"), "not JSON (a web page titled 'Bad gateway')"),
     "an error with 200": (send_json({"error": {"message": "full"}}), "reported an error: full"),
     "a refusal without end": (flood_of_words, "refused the request (400: no no"),
-    "a packed body": (packed, "packed its answer unasked (gzip)"),
+    "a packed body": (packed, "compressed its answer without being asked (gzip)"),
     "nothing at all": (raw(b""), "dropped the connection"),
     "no content": (raw(b"HTTP/1.1 204 No Content\r\n\r\n"), "not JSON (nothing)"),
 }

@@ -375,7 +375,7 @@ def test_a_stream_that_breaks_off_is_an_error_or_tried_again(serve: Serve, promi
     server, llm = serve(stream([chunk("Ada"), chunk(" was")], promise=promise))
     yielded, message = stream_failure(llm)
     assert yielded == ["Ada", " was"] and len(server.bodies) == 1
-    assert "What came before is incomplete and was not kept." in message
+    assert "The text received so far is incomplete and was not kept." in message
     server, llm = serve(stream([chunk("", role="assistant")], promise=promise), good_stream("Ada"))
     assert streamed(llm)[1].text == "Ada" and len(server.bodies) == 2
 

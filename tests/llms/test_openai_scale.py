@@ -166,7 +166,7 @@ def test_closing_wakes_who_waits_for_room_and_who_waits_for_an_answer(load: Load
             thread.join(5)
         assert time.monotonic() - started < 2.0
         assert [str(result) for result in results] == [
-            "'gpt' was unloaded; load it again to ask it."
+            "'gpt' was unloaded; load it again to use it."
         ] * 6
     # The test server's own threads end a moment after it closes; a thread of the client never would.
     for thread in set(threading.enumerate()) - before:

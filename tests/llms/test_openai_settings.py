@@ -37,15 +37,15 @@ HERE = "http://localhost:1/v1"
         ({"name": "x"}, "no setting 'name'"),
         ({"model": ""}, "model is empty"),
         ({"model": 3}, "model is 3; it must be text"),
-        ({"base_url": "localhost:8000"}, "is not that of a server"),
-        ({"base_url": "ftp://localhost/v1"}, "is not that of a server"),
-        ({"base_url": "http://"}, "is not that of a server"),
-        ({"base_url": "http://h:99999/v1"}, "is not that of a server"),
-        ({"base_url": "http://[::1/v1"}, "is not that of a server"),
-        ({"base_url": "http://a b/v1"}, "is not that of a server"),
-        ({"base_url": "http://" + "ü" * 80 + ".de/v1"}, "is not that of a server"),
-        ({"base_url": "http://me:sk-abc@host/v1"}, "holds a user name or a query"),
-        ({"base_url": "http://host/v1?key=sk-abc"}, "holds a user name or a query"),
+        ({"base_url": "localhost:8000"}, "does not name a server"),
+        ({"base_url": "ftp://localhost/v1"}, "does not name a server"),
+        ({"base_url": "http://"}, "does not name a server"),
+        ({"base_url": "http://h:99999/v1"}, "does not name a server"),
+        ({"base_url": "http://[::1/v1"}, "does not name a server"),
+        ({"base_url": "http://a b/v1"}, "does not name a server"),
+        ({"base_url": "http://" + "ü" * 80 + ".de/v1"}, "does not name a server"),
+        ({"base_url": "http://me:sk-abc@host/v1"}, "contains a user name or a query"),
+        ({"base_url": "http://host/v1?key=sk-abc"}, "contains a user name or a query"),
         ({"api_key_env": "sk-abc"}, "must be the name of an environment variable"),
         ({"timeout": 0}, "timeout is 0; it must be a number from 0.01"),
         ({"timeout": float("nan")}, "timeout is nan"),
@@ -199,7 +199,7 @@ def test_a_server_that_wants_a_key_says_so(make: Make, proxied: Callable[..., Lo
     proxied(fail(401, "no key"))
     assert failure(make(base_url=STRANGERS[0])) == (
         "'gpt' at http://models.example/v1 refused the key (401: no key). Name the environment variable with "
-        "its key (api_key_env), or type the key on the page; OPENAI_API_KEY by itself is shown to OpenAI and to this machine only."
+        "its key (api_key_env), or type the key on the page; OPENAI_API_KEY is only sent to OpenAI and to this machine by default."
     )
 
 
@@ -222,7 +222,9 @@ def test_a_missing_key_is_wrong_for_openai(serve: Serve, monkeypatch: pytest.Mon
 
 def test_a_key_with_a_line_end_is_refused(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-first\nsk-second")
-    with pytest.raises(UsageError, match="OPENAI_API_KEY holds characters that no key") as caught:
+    with pytest.raises(
+        UsageError, match="OPENAI_API_KEY contains characters that no key"
+    ) as caught:
         make(base_url=HERE)
     assert "sk-first" not in str(caught.value)
 
@@ -306,7 +308,8 @@ def test_a_proxy_that_is_no_address_is_named_without_what_it_holds(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", proxy)
     with pytest.raises(
-        UsageError, match=r"names for models\.example is not an address; correct http_proxy"
+        UsageError,
+        match=r"proxy for models\.example in the environment is not an address; correct http_proxy",
     ) as caught:
         make(base_url=STRANGERS[0])
     assert "secret" not in str(caught.value)

@@ -84,7 +84,7 @@ def test_nobody_waits_longer_than_the_time_out(behaviour: Any) -> None:
 @pytest.mark.parametrize(
     ("base_url", "variable", "words"),
     [
-        ("localhost:8000", None, "is not that of a server"),
+        ("localhost:8000", None, "does not name a server"),
         ("http://127.0.0.1:1/v1", KEY, "must be the name of an environment variable"),
         ("https://api.openai.com/v1", None, r"needs a key for https://api\.openai\.com/v1"),
     ],

@@ -527,8 +527,8 @@ def become_an_adapter(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "kind", "words"),
     [
-        (without(WEIGHTS), BadFileError, "holds no weights"),
-        (cut_weights, BadFileError, "damaged, cut short"),
+        (without(WEIGHTS), BadFileError, "contains no weights"),
+        (cut_weights, BadFileError, "damaged, truncated"),
         (holding(WEIGHTS, POINTER), BadFileError, "git-lfs pointer"),
         (lose_a_shard, BadFileError, "copy all 1 shards"),
         (without(CONFIG), BadFileError, "has no config.json"),
@@ -537,7 +537,7 @@ def become_an_adapter(folder: Path) -> None:
         (
             without("tokenizer.json", "tokenizer_config.json"),
             BadFileError,
-            "holds no readable tokenizer",
+            "contains no readable tokenizer",
         ),
         (configured(model_type="wonder"), UsageError, "does not know the architecture"),
         (configured(model_type="wonder", **OWN_CODE), UsageError, "trust_remote_code"),

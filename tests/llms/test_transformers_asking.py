@@ -260,7 +260,7 @@ def test_prompts_near_the_window_share_batches(tiny: Any) -> None:
     assert rooms == [64] + [48] * 16 + [32] * 13
     replies = llm.generate([requests[1], requests[16]])
     assert [reply.completion_tokens for reply in replies] == [48, 48]
-    assert "left room for 48 tokens only" in replies[0].note
+    assert "left room for only 48 tokens" in replies[0].note
 
 
 def test_an_encoder_is_cut_to_its_whole_window(tiny: Any) -> None:

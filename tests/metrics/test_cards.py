@@ -66,7 +66,7 @@ def test_every_docstring_has_the_form_of_a_card(name: str) -> None:
         ("recall@5", "counts where its last page is found"),
         ("f1", "little about Chinese"),
         ("KILT-has_answer", "left out of the mean"),
-        ("bleu-avg", "no corpus BLEU"),
+        ("bleu-avg", "not corpus BLEU"),
         ("bertscore", "cannot be compared"),
     ],
 )

@@ -37,7 +37,7 @@ def test_a_judge_has_a_card_like_any_metric_which_names_its_columns_and_its_mode
     printed = " ".join(capfd.readouterr().out.split())
     assert "Range: 1 to 5 (points)" in printed and "relevance: The judge's score" in printed
     assert "Needs: an article, a reference or accepted answers, a language model" in printed
-    assert "Source: BARAG" in printed and "Beware: A judge has its own leanings" in printed
+    assert "Source: BARAG" in printed and "Beware: Every judge has its own bias" in printed
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_a_value_that_is_no_number_is_not_scored_and_says_so(value: float) -> No
         [Pair(Example(Question("a", ""), gold), episode)], [None]
     )
     assert row.values == {"em": None}
-    assert row.notes == {"em": f"not scored: the value is no number ({value})"}
+    assert row.notes == {"em": f"not scored: the value is not a number ({value})"}
 
 
 def test_the_figure_over_all_answers_leaves_out_what_is_not_scored() -> None:

@@ -68,7 +68,7 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
     path = tmp_path / "other.safetensors"
     save_file({"x": np.zeros(3, dtype=np.float32)}, str(path))
-    with pytest.raises(BadFileError, match="does not hold the reader's weights"):
+    with pytest.raises(BadFileError, match="does not contain the reader's weights"):
         delta.read(path, BASE)
-    with pytest.raises(BadFileError, match="can not be read"):
+    with pytest.raises(BadFileError, match="cannot be read"):
         delta.read(tmp_path / "missing.safetensors", BASE)

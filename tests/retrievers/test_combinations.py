@@ -97,20 +97,20 @@ def test_a_combination_can_be_written_out(
 
 WRONG = {
     "a name nobody knows": ("tny", "There is no index 'tny'. Did you mean 'tiny'"),
-    "a part nobody knows": ("orphan", "'orphan' is made of 'nobody': There is no index 'nobody'."),
-    "a ring": ("ring", "The retriever 'ring' is made of itself (ring → chain-link → ring)"),
+    "a part nobody knows": ("orphan", "'orphan' contains 'nobody': There is no index 'nobody'."),
+    "a ring": ("ring", "The retriever 'ring' contains itself (ring → chain-link → ring)"),
     "a way nobody knows": ("odd", "'odd': There is no way of combining retrievers 'magic'."),
     "a model nobody knows": ("voiceless", "There is no language model 'nobody'."),
-    "too few parts": ("rrf:tiny", "'rrf:tiny' is made of 1 retriever; rrf takes 2 to 16."),
-    "too many parts": ("rerank:tiny,both?model=x", "is made of 2 retrievers; rerank takes 1."),
+    "too few parts": ("rrf:tiny", "'rrf:tiny' has 1 part; rrf takes 2 to 16."),
+    "too many parts": ("rerank:tiny,both?model=x", "has 2 parts; rerank takes 1."),
     "no parts": ("rrf:", "'rrf:' lacks a retriever's name after 'rrf'; write rrf:name,name."),
     "a setting it has not": ("both?wieght=1", "has no setting 'wieght'"),
     "a setting of the wrong kind": ("both?depth=many", "depth=many: depth must be a whole number"),
     "a setting without a value": ("both?depth", "'depth' is not key=value"),
-    "weights that do not fit": ("both?weights=1,2,3", "weights holds 3 numbers for 2 retrievers"),
-    "a knob that the kind has not": ("tiny-graph?nprobe=3", "(hnsw) has no setting of its search"),
+    "weights that do not fit": ("both?weights=1,2,3", "weights has 3 numbers for 2 retrievers"),
+    "a knob that the kind has not": ("tiny-graph?nprobe=3", "(hnsw) has no search setting"),
     "a knob out of range": ("tiny-graph?ef_search=0", "ef_search must be a whole number from 1"),
-    "a knob of words": ("tiny?k1=2", "(bm25) has no setting of its search 'k1'; it has none."),
+    "a knob of words": ("tiny?k1=2", "(bm25) has no search setting 'k1'; it has none."),
     "a re-ranker without a model": (
         "rerank:tiny",
         "'rerank:tiny' (rerank) needs the setting 'model'",
@@ -260,7 +260,7 @@ def test_a_chain_is_checked_with_what_its_combination_names(template_workspace: 
     check_chain(workspace, good)
     check_chain(workspace, good.replace_action(0, target="rrf:tiny,(tiny-graph?ef_search=9)"))
     for target, sentence in (
-        ("orphan", "'orphan' is made of 'nobody'"),
+        ("orphan", "'orphan' contains 'nobody'"),
         ("rrf:tiny", "rrf takes 2 to 16"),
         ("x", "Known: "),
     ):
@@ -317,5 +317,5 @@ def test_search_and_pick_take_combinations(cli: CommandLine) -> None:
     wrong = cli("search", "--index", "rrf:tiny,nobody", "moon")
     assert (wrong.code, wrong.out) == (2, "")
     assert wrong.last.startswith(
-        "The retriever 'rrf:tiny,nobody' is made of 'nobody': There is no index 'nobody'."
+        "The retriever 'rrf:tiny,nobody' contains 'nobody': There is no index 'nobody'."
     )

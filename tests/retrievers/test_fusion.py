@@ -163,8 +163,8 @@ def test_the_fingerprint_changes_with_the_parts_their_order_the_way_and_each_set
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"weights": "1,2,3"}, "weights holds 3 numbers for 2 retrievers; give one each"),
-        ({"weights": "a,b"}, "it must be numbers from 0 up, not all 0, as in 0.7,0.3"),
+        ({"weights": "1,2,3"}, "weights has 3 numbers for 2 retrievers; give one each"),
+        ({"weights": "a,b"}, "it must be a list of numbers from 0 up, not all 0, as in 0.7,0.3"),
         ({"weights": "0,0"}, "not all 0"),
         ({"weights": "-1,2"}, "numbers from 0 up"),
         ({"weights": "nan,1"}, "numbers from 0 up"),

@@ -105,7 +105,7 @@ def test_a_query_that_is_no_question_is_a_sentence_and_a_blank_one_no_hits(index
     gold = opened("gold", index)
     assert gold.search(["", " \n"], 3) == [(), ()]
     with pytest.raises(
-        UsageError, match="'titan' is not a question of 'my-qa', so its gold pages are not known"
+        UsageError, match="'titan' is not a question of 'my-qa', so its gold pages are unknown"
     ):
         gold.search(["titan"], 3)
 

@@ -152,10 +152,10 @@ def test_what_is_no_model_is_one_sentence(model: Path, tmp_path: Path) -> None:
     (odd / "config.json").write_text(json.dumps([]))
     for settings, sentence in (
         ({}, "needs the setting 'model'"),
-        ({"model": str(tmp_path)}, "has no config.json, so it holds no whole model"),
+        ({"model": str(tmp_path)}, "has no config.json, so it is not a complete model"),
         ({"model": "/no/such/folder"}, "the folder /no/such/folder does not exist"),
-        ({"model": str(broken)}, "damaged, cut short"),
-        ({"model": str(odd)}, "names no model_type"),
+        ({"model": str(broken)}, "damaged, truncated"),
+        ({"model": str(odd)}, "lacks model_type"),
         ({"model": str(model), "device": "nonsense"}, "could not be loaded"),
     ):
         with pytest.raises(RalleError, match=sentence) as refused:

@@ -173,7 +173,9 @@ def test_the_fingerprint_changes_with_model_way_and_prompt(tmp_path: Any) -> Non
 def test_a_prompt_that_shows_no_passages_and_an_absent_one_are_sentences(tmp_path: Any) -> None:
     own = tmp_path / "own.txt"
     own.write_text("{question}")
-    with pytest.raises(UsageError, match=r"lacks \{passages\}; a listwise prompt must hold it"):
+    with pytest.raises(
+        UsageError, match=r"lacks \{passages\}, which a listwise prompt must contain"
+    ):
         reranked(Scripted(), prompt=str(own))
     with pytest.raises(UsageError, match=r"The prompt /no/such\.txt cannot be read"):
         reranked(Scripted(), prompt="/no/such.txt")

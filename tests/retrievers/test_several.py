@@ -27,10 +27,10 @@ def test_others_are_merged_by_rank_the_first_of_each_then_the_second() -> None:
 def test_merging_by_rank_can_be_asked_for_and_by_score_is_refused_across_scales() -> None:
     assert ids(combined("several", ONE, TWO, merge="rank").search(["q"], 2)[0]) == ["a", "c"]
     with pytest.raises(
-        UsageError, match="do not score on one scale; use merge=rank, or merge=auto"
+        UsageError, match="score on different scales; use merge=rank, or merge=auto"
     ):
         combined("several", ONE, WORDS, merge="score")
-    with pytest.raises(UsageError, match="do not score on one scale"):
+    with pytest.raises(UsageError, match="score on different scales"):
         combined("several", Listed(name="x"), Listed(name="y"), merge="score")
 
 

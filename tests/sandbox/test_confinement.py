@@ -164,7 +164,7 @@ def test_a_program_that_writes_any_file_is_refused_at_the_first_byte(program: st
     reply = run(program)
     assert (reply.finish_reason, reply.note) == (
         "refused",
-        "The program tried to write a file, or to read one that belongs to no library, which is not allowed here.",
+        "The program tried to write a file, or to read one outside of the libraries, which is not allowed here.",
     )
 
 

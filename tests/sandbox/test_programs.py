@@ -22,7 +22,7 @@ from rallebench.sandbox.sessions import Session, Sessions, new_name
 POSIX = pytest.mark.skipif(os.name != "posix", reason="the operating system offers no such limits")
 NETWORK = "The program tried to use the network, which is not allowed here."
 PROCESS = "The program tried to start another process or thread, or to signal one, which is not allowed here."
-FILES = "The program tried to write a file, or to read one that belongs to no library, which is not allowed here."
+FILES = "The program tried to write a file, or to read one outside of the libraries, which is not allowed here."
 
 
 @pytest.fixture(autouse=True)
@@ -123,7 +123,7 @@ def test_a_program_is_stopped_at_its_limits(program: str, reason: str) -> None:
 def test_a_program_that_eats_memory_is_stopped_at_what_it_may_have(program: str) -> None:
     assert end(program, limits=Limits(seconds=5, memory=128)) == (
         "memory_limit",
-        "The program needed more than the 128 MiB of memory that it may have.",
+        "The program needed more than its limit of 128 MiB of memory.",
     )
 
 

@@ -79,7 +79,7 @@ def test_rows_that_were_damaged_are_refused_in_a_sentence(tmp_path: Path) -> Non
     index, _ = make(tmp_path / "x", "hnsw", np.repeat(unit(3), 2, axis=0))
     index.close()
     (tmp_path / "x" / ROWS).write_bytes(b"\x93NUMPY")
-    with pytest.raises(BadFileError, match=r"rows\.npy is missing, cut short or damaged"):
+    with pytest.raises(BadFileError, match=r"rows\.npy is missing, truncated or damaged"):
         VECTOR_INDEXES["hnsw"].load(tmp_path / "x")
 
 

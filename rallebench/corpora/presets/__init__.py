@@ -1,1 +1,1 @@
-"""Chunking presets. Each published one is registered by ``chunking.py`` in the folder of its paper."""
+"""Chunking presets. Each published preset is registered by ``chunking.py`` in the folder of its paper."""

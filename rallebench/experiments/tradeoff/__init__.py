@@ -16,7 +16,7 @@ FORMAT = "rallebench-tradeoff/1"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One index at one setting of its search-time knobs. None: not measured.
+    """One index at one search setting-time knobs. None: not measured.
 
     ``recall``: the share of the exact k nearest passages that were found, mean over ``n`` queries; None for
     an index without vectors. ``quality``: metric → mean over the ``n_gold`` questions with gold pages.

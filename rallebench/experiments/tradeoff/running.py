@@ -1,4 +1,4 @@
-"""The index trade-off as an experiment: every index at every setting of its search, measured in processes of their own."""
+"""The index trade-off as an experiment: every index at every search setting, measured in processes of their own."""
 
 from __future__ import annotations
 
@@ -186,9 +186,7 @@ def _check(
             raise UsageError(unknown("setting of these indexes' search", name, known))
         for kind, form in forms.items():
             for value in values if name in form else ():
-                check_values(
-                    f"index kind {kind!r}", form, {name: value}, noun="setting of its search"
-                )
+                check_values(f"index kind {kind!r}", form, {name: value}, noun="search setting")
 
 
 def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> float:

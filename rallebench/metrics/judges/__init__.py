@@ -1,8 +1,8 @@
-"""Language models as judges: flows over any model, whose every judgement can be read again.
+"""Language models as judges: flows over any model, whose every judgement is recorded.
 
-A judge sends one prompt and reads values from the reply. What was sent and what came back stand in the episode's
-steps; ``Judgement`` is what was read, and the episode's answer is that judgement as JSON, or yes or no. A reply that holds no value
-is *unparsed*: counted, never scored.
+A judge sends one prompt and parses values from the reply. Prompt and reply are steps of its episode; ``Judgement``
+holds the parsed values, and the episode's answer is that judgement as JSON, or yes or no. A reply without a value is
+*unparsed*: counted, never scored.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from rallebench.core.types import Episode, Example, Flow, Outcome
 from rallebench.metrics import METRICS, JudgeTraits
 
 JUDGED, UNPARSED = "judged", "unparsed"
-"""How a judge's episode stops."""
+"""Stop reasons of a judge's episode."""
 VERDICT, YES, NO = "verdict", "yes", "no"
-"""The value of a judge that is asked for yes (1) or no (0), and its episode's answer."""
+"""Name of the value of a yes-or-no judge (yes is 1, no is 0), and its possible answers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """``values``: name → number, empty if unparsed. ``reason``: the judge's own words, '' if it gave none. ``failure``: why
-    nothing could be read, in one sentence, '' if something was. ``each``: where a judge was asked several times, what was
-    read each time; ``values`` are then the means of those that could be read."""
+    """``values``: name → number, empty if unparsed. ``reason``: the judge's explanation, '' if it gave none. ``failure``: one
+    sentence that explains why nothing could be parsed, or ''. ``each``: the single judgements of a judge that was asked
+    several times; ``values`` are then the means of the parsed ones.
+    """
 
     values: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
@@ -39,7 +40,9 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """An answer to a query, and the text that it is judged by: an article or a reference, '' for a judge that needs none."""
+    """An answer to a query, and the text by which it is judged: an article or a reference, '' for a judge that needs
+    none.
+    """
 
     query: str
     answer: str
@@ -47,7 +50,7 @@ class Case:
 
 
 def verdict_of(name: str) -> Callable[[Episode], dict[str, float]]:
-    """The verdict of an episode as the metric ``name``; nothing of one that could not be read."""
+    """Return a function from an episode to its verdict as the metric ``name``; {} for an unparsed one."""
 
     def scores(episode: Episode) -> dict[str, float]:
         verdict = judgement_of(episode).values.get(VERDICT)
@@ -57,7 +60,7 @@ def verdict_of(name: str) -> Callable[[Episode], dict[str, float]]:
 
 
 def mean_of(each: Sequence[Judgement]) -> Judgement:
-    """Several judgements of one answer as one: means over those that were read, the reason of the first of them.
+    """Combine several judgements of one answer: means over the parsed ones, the reason of the first of them.
 
     >>> mean_of([Judgement({"truthfulness": 4}), Judgement({"truthfulness": 5}), Judgement(failure="Nothing.")]).values
     {'truthfulness': 4.5}
@@ -67,7 +70,7 @@ def mean_of(each: Sequence[Judgement]) -> Judgement:
     read = [judgement for judgement in each if not judgement.failure]
     if not read:
         return Judgement(
-            failure=each[0].failure if each else "No judgement was asked for.", each=tuple(each)
+            failure=each[0].failure if each else "No judgement was requested.", each=tuple(each)
         )
     values = {
         name: sum(judgement.values[name] for judgement in read) / len(read)
@@ -78,7 +81,7 @@ def mean_of(each: Sequence[Judgement]) -> Judgement:
 
 
 def ended(judgement: Judgement, **more: Any) -> Outcome:
-    """A judge's last word: its judgement as JSON, without what is empty. ``more``: what its values come from."""
+    """Return a judge's outcome: its judgement as JSON, without empty fields. ``more``: the source of its values."""
     return Outcome(
         json.dumps({**_bare(asdict(judgement)), **more}, ensure_ascii=False),
         UNPARSED if judgement.failure else JUDGED,
@@ -86,12 +89,12 @@ def ended(judgement: Judgement, **more: Any) -> Outcome:
 
 
 def decided(verdict: bool | None) -> Outcome:
-    """The last word of a judge that says yes or no; None: it said neither."""
+    """Return the outcome of a yes-or-no judge; None: it said neither."""
     return Outcome("", UNPARSED) if verdict is None else Outcome(YES if verdict else NO)
 
 
 def judgement_of(episode: Episode) -> Judgement:
-    """The judgement that an episode of a judge ended with; of one that failed, its error as ``failure``."""
+    """Return the judgement of a judge's episode; for a failed one, its error is the ``failure``."""
     if episode.error or not episode.answer:
         return Judgement(failure=episode.error or "The judge gave no judgement.")
     if episode.answer in (YES, NO):
@@ -113,9 +116,9 @@ def _bare(value: Mapping[str, Any]) -> dict[str, Any]:
 class JudgeScorer:
     """A language model that scores answers.
 
-    ``name``: as a metric, "truthfulness:my-llm". ``ask``: example and text → the flow that judges it, None without anything to
-    judge it by. ``read``: example, text and the flow's episode → values, {} if it could not be read. ``judged``: the text of
-    an episode that is judged, None to leave the episode out.
+    ``name``: as a metric, "truthfulness:my-llm". ``ask``: example and text → the flow that judges it, None if there is
+    nothing to judge it by. ``read``: example, text and the flow's episode → values, {} if unparsed. ``judged``: returns the
+    text of an episode to judge, None to leave the episode out.
     """
 
     name: str
@@ -128,7 +131,7 @@ class JudgeScorer:
     needs: frozenset[str] = frozenset()
 
     def text(self, episode: Episode) -> str | None:
-        """Return the text that is judged."""
+        """Return the text to judge."""
         return self.judged(episode)
 
     def flow(self, pair: Pair) -> Flow | None:
@@ -136,7 +139,7 @@ class JudgeScorer:
         return self.ask(pair.example, self.judged(pair.episode) or "")
 
     def values(self, pairs: Sequence[Pair], judgements: Sequence[Episode | None]) -> list[ScoreRow]:
-        """Return the values that each judgement holds."""
+        """Return the values of each judgement."""
         return [
             ScoreRow(
                 self.read(pair.example, self.judged(pair.episode) or "", judgement)
@@ -152,13 +155,13 @@ class JudgeScorer:
 
 
 MarkOf = Callable[[str], str]
-"""A language model's name → a digest of its settings. Raises NotFoundError."""
+"""A language model's name → digest of its settings. Raises NotFoundError."""
 
 
 def split_judges(
     names: Sequence[str], mark_of: MarkOf
 ) -> tuple[tuple[str, ...], tuple[Scorer, ...]]:
-    """Split names into those of metrics and the judges. Raises UsageError for a judge without a known model."""
+    """Split names into metrics and judges. Raises UsageError for a judge without a known model."""
     judges = (judge_named(name, mark_of) for name in names if METRICS.is_judge(name))
     return (
         tuple(name for name in names if not METRICS.is_judge(name)),
@@ -175,14 +178,14 @@ def check_sources(judges: Sequence[Scorer], examples: Iterable[Example], dataset
         if all(judge.flow(pair) is None for pair in pairs):
             wants = METRICS.entry(judge.name.partition(":")[0]).traits["wants"]
             raise UsageError(
-                f"{judge.name} judges by {wants}; {dataset} has none. Drop that judge or choose another dataset."
+                f"{judge.name} judges by {wants}; {dataset} has none. Remove that judge or choose another dataset."
             )
 
 
 def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) -> JudgeScorer:
-    """Return the judge ``JUDGE:MODEL``; a model's name may stand in brackets.
+    """Return the judge ``JUDGE:MODEL``; a model's name may be in brackets.
 
-    ``prompts``: a folder with prompts of the user's own; ``settings``: keywords of its flow. Raises UsageError, and
+    ``prompts``: a folder with the user's own prompts; ``settings``: keyword arguments of its flow. Raises UsageError, and
     BadFileError for its prompts.
     """
     kind, _, llm = (part.strip() for part in name.partition(":"))

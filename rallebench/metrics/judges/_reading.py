@@ -1,4 +1,4 @@
-"""Scores from whatever a judge replies: a tool call, JSON in any wrapping, or words. What is not clear is unparsed."""
+"""Parsing of scores from a judge's reply: a tool call, JSON in any wrapping, or words. An unclear reply is unparsed."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SAYING = (
     "a|an|answer|as|assign|at|be|deserves|earns|equals|gets|give|given|grade|graded|i|i'd|id|is|it|level|my|of|rate|rated|rating|"
     "receives|reply|response|say|score|scored|scores|should|that|the|this|to|value|was|with|would"
 )
-"""Words that may stand between a name and its score. Anything else is prose, and a number in prose no score."""
+"""Words that may stand between a name and its score. Anything else is prose, and a number in prose is not a score."""
 _GAP = rf"(?:[ \t]*\([^()\n]*\))?(?:[ \t:=>|(\[–—−]|-(?=\s)|,(?=\s)|\b(?:{_SAYING})\b){{0,40}}?"
 _END = r"(?![\d½¼¾⅓⅔])(?=\s*(?:$|[;:!)\]}|(/\n]|[.,](?!\d)|[-–—](?!\d)|\b(?:and|as|because|but|for|given|in|on|out|since|stars?|while|with|NAMES)\b))"
-"""What follows a score. After anything else the number counted something, as in "2 minor errors"."""
+"""Text that may follow a score. Before anything else the number is a count, as in "2 minor errors"."""
 _REASON = re.compile(
     rf"\b(?:{'|'.join(REASONS)})\b[^\w\n]{{0,6}}[:=\-–][^\w\n]{{0,4}}(.+)",
     re.IGNORECASE | re.DOTALL,
@@ -33,11 +33,11 @@ _REASON = re.compile(
 
 
 def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float = 5) -> Judgement:
-    """One number from ``low`` to ``high`` for every name, in the order asked, or the sentence why there is none.
+    """Parse one number from ``low`` to ``high`` for every name, in the given order, or explain the failure in a sentence.
 
-    Looked for in this order: arguments of a tool call; a JSON object in the text; the text's words ("Truthfulness: 4/5",
-    "four for relevance", or nothing but as many numbers as names). Two neighbours ("4-5") are their middle. What is out of
-    range, on another scale (8/10, 80 %), named twice with different numbers, or missing makes the whole reply unparsed.
+    Tried in this order: arguments of a tool call; a JSON object in the text; the text's words ("Truthfulness: 4/5",
+    "four for relevance", or nothing but as many numbers as names). A range ("4-5") counts as its middle. The whole reply is
+    unparsed if a value is out of range, on another scale (8/10, 80 %), given twice with different numbers, or missing.
 
     >>> read_scores(Reply("Truthfulness: 4/5. I'd say relevance is five."), ("truthfulness", "relevance")).values
     {'truthfulness': 4.0, 'relevance': 5.0}
@@ -60,7 +60,7 @@ def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float 
 
 
 def _judged(scores: Mapping[str, list[str]], low: float, high: float, reason: str) -> Judgement:
-    """The judgement of the texts that state a score, by name; a failure if any name has no clear number."""
+    """Return the judgement from texts that state a score, by name; a failure if any name has no clear number."""
     values: dict[str, float] = {}
     for name, texts in scores.items():
         numbers = {text: _value(text) for text in texts}
@@ -68,9 +68,9 @@ def _judged(scores: Mapping[str, list[str]], low: float, high: float, reason: st
         unclear = [text for text, number in numbers.items() if number is None]
         failure = ""
         if not texts:
-            failure = f"The reply holds no score for {name}."
+            failure = f"The reply contains no score for {name}."
         elif unclear:
-            failure = f"{name} is {unclear[0]!r}, which is no number on the scale."
+            failure = f"{name} is {unclear[0]!r}, which is not a number on the scale."
         elif len(distinct) > 1:
             failure = (
                 f"{name} has several scores: {', '.join(map('{:g}'.format, sorted(distinct)))}."
@@ -85,7 +85,7 @@ def _judged(scores: Mapping[str, list[str]], low: float, high: float, reason: st
 
 
 def _objects(reply: Reply, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """JSON objects that may hold the scores, also one level down (``{"scores": {…}}``)."""
+    """Yield JSON objects that may contain the scores, also one level down (``{"scores": {…}}``)."""
     schema = {"type": "object", "anyOf": [{"required": [name]} for name in names]}
     for value in json_in(reply, schema):
         if isinstance(value, Mapping):
@@ -94,7 +94,7 @@ def _objects(reply: Reply, names: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 
 
 def _plain(value: Any) -> list[str]:
-    """A JSON value as the texts of its scores; an object may hold its score with a reason."""
+    """Return a JSON value as the texts of its scores; an object may contain its score with a reason."""
     if isinstance(value, Mapping):
         value = next((value[key] for key in ("score", "value", "rating") if key in value), None)
     if value is None:
@@ -105,7 +105,7 @@ def _plain(value: Any) -> list[str]:
 def _stated(
     text: str, names: Sequence[str], low: float, high: float
 ) -> Iterator[tuple[str, list[str]]]:
-    """Every name with the scores that the text states for it."""
+    """Yield every name with the scores that the text states for it."""
     plain = _without_scale(
         re.sub(r"\\boxed\{|(?<=\d)\}|[*_`\"“”$]", "", _without_tags(text)), low, high
     )
@@ -117,7 +117,7 @@ def _stated(
         return
     name, end = rf"(?P<name>{'|'.join(names)})\b", _END.replace("NAMES", "|".join(names))
     forms = (
-        # "4 for truthfulness and 5 for relevance": the number after a name is then another's.
+        # "4 for truthfulness and 5 for relevance": the number after a name belongs to the next one
         _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s+(?:for|in|on)\s+(?:the\s+)?{name}", plain),
         _find(rf"\b{name}{_GAP}(?P<score>{_SCORE}){end}", plain),
         _find(rf"(?<![\d.,])(?P<score>{_SCORE})\s*\(?\s*{name}", plain),
@@ -131,7 +131,7 @@ def _stated(
 
 
 def _without_tags(text: str) -> str:
-    """A text whose XML tags are lines: the name of what stands below, and an end."""
+    """Turn XML tags into lines: a name above its value, and an end."""
     return re.sub(
         r"<(/?)([A-Za-z][\w-]*)([^<>]*)>",
         lambda tag: "\n" if tag[1] else f"\n{tag[2]}{tag[3]}: ",
@@ -144,11 +144,11 @@ _ALONE = re.compile(
     rf"(?P<score>{_SCORE})(?:\s*(?:points?|stars?))?[^\w\n%½¼¾⅓⅔]*",
     re.IGNORECASE,
 )
-"""A line that is a score and nothing else."""
+"""A line that contains a score and nothing else."""
 
 
 def _below_headings(text: str, names: Sequence[str]) -> dict[str, list[str]]:
-    """The scores on lines of their own below each name, or beside it; {} unless every name has one."""
+    """Return the scores on separate lines below each name, or beside it; {} unless every name has one."""
     heading = re.compile(
         rf"\W*(?:\d+[.)]\s*)?(?:the\s+)?(?P<name>{'|'.join(names)})(?:\s*\([^()\n]*\))?(?:\s+(?:score|rating))?(?!\w)(?P<rest>.*)",
         re.IGNORECASE,
@@ -170,7 +170,7 @@ def _below_headings(text: str, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _in_table(text: str, names: Sequence[str]) -> dict[str, list[str]]:
-    """The scores below the names of a table's head, of Markdown or CSV; {} without one."""
+    """Return the scores below the names in a table header, in Markdown or CSV; {} without one."""
     rows = [
         [cell.strip().lower() for cell in re.split(r"[|,;\t]", line.strip().strip("|"))]
         for line in text.splitlines()
@@ -185,7 +185,7 @@ def _in_table(text: str, names: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _find(pattern: str, text: str) -> list[tuple[str, str]]:
-    """(name, score) wherever the pattern finds both."""
+    """Return (name, score) for each match of the pattern."""
     return [
         (match["name"].lower(), match["score"])
         for match in re.finditer(pattern, text, re.IGNORECASE)
@@ -193,13 +193,13 @@ def _find(pattern: str, text: str) -> list[tuple[str, str]]:
 
 
 def _without_scale(text: str, low: float, high: float) -> str:
-    """Without mentions of the scale itself: (1-5), from 1 to 5, between 1 and 5; a bare "1 and 5" is two scores."""
+    """Remove mentions of the scale itself: (1-5), from 1 to 5, between 1 and 5; a bare "1 and 5" is two scores."""
     ends = rf"(?:(?:of |from )?\b{low:g}\s*(?:-|–|to)\s*{high:g}|(?:between|from|of|scale)\s+{low:g}\s*and\s*{high:g})\b"
     return re.sub(rf"\(?\s*(?:on a )?(?:scale )?{ends}\s*\)?", " ", text, flags=re.IGNORECASE)
 
 
 def _bare_numbers(text: str, count: int) -> list[str]:
-    """The scores of a reply that is nothing but scores; "4,5" is two."""
+    """Return the scores of a reply that consists of nothing but scores; "4,5" is two."""
     number = rf"(?:\d+(?:\.\d+)?|\b(?:{'|'.join(WORDS)})\b)(?:\s*(?:/|out of)\s*\d+)?"
     marked = re.sub(number, "#", text, flags=re.IGNORECASE)
     if (
@@ -211,7 +211,7 @@ def _bare_numbers(text: str, count: int) -> list[str]:
 
 
 def _value(text: str) -> float | None:
-    """One score as a number.
+    """Parse one score.
 
     >>> _value("4/5"), _value("four"), _value("4-5"), _value("8/10"), _value("1 to 4"), _value("80 %")
     (4.0, 4.0, 4.5, None, None, None)

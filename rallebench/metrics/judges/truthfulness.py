@@ -1,7 +1,7 @@
-"""Truthfulness and relevance in one call, each from 1 to 5, by the article that the question was made from.
+"""Truthfulness and relevance in one call, each from 1 to 5, by the article from which the question was made.
 
-BARAG's judge (Kenneweg et al. 2024, arXiv:2402.16874), which forces a function call. Its code overwrites the system prompt
-it had built, so the rubric was never sent; ``compat`` "original" leaves it out, too.
+BARAG's judge (Kenneweg et al. 2024, arXiv:2402.16874), which forces a function call. Its code overwrites the system
+prompt, so the rubric was never sent; ``compat`` "original" leaves it out, too.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from rallebench.metrics.judges._reading import read_scores
 TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
 LOW, HIGH = 1.0, 5.0
 ARTICLE_CHARACTERS = 15_000
-"""So much of title and text is shown."""
+"""Maximum characters of title and text in the prompt."""
 FUNCTION = "setEvaluation"
 REASON_CHARACTERS = 240
-"""The longest reason of a reply whose form is enforced."""
+"""Maximum characters of the reason in a reply with an enforced format."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgePrompt:
-    """``system``: the rubric. ``user`` and ``swapped`` hold ``{article}``, ``{query}``, ``{answer}``; the second asks for
-    the scores, and shows the blocks, in the other order."""
+    """``system``: the rubric. ``user`` and ``swapped`` contain ``{article}``, ``{query}``, ``{answer}``; the second asks for the
+    scores, and shows the blocks, in the opposite order.
+    """
 
     system: str
     user: str
@@ -37,12 +38,12 @@ class JudgePrompt:
 
 
 def article_of(title: str, content: str) -> str:
-    """Title and text as they are shown."""
+    """Return title and text for the prompt."""
     return f"{title}\n{content}"[:ARTICLE_CHARACTERS]
 
 
 def article_for(example: Example) -> str:
-    """The record's article or the reference, below the record's title, or the gold answers."""
+    """Return the record's article or the reference, below the record's title, or the gold answers."""
     record, gold = example.record, example.gold
     content, title = str(record.get("content") or ""), str(record.get("title") or "")
     if content or (gold.reference and title):
@@ -70,7 +71,7 @@ COLUMNS = (
 
 
 def scores_of(episode: Episode) -> dict[str, float]:
-    """The scores of one judgement; none of one that could not be read."""
+    """Return the scores of one judgement; none for an unparsed one."""
     judgement = judgement_of(episode)
     if judgement.failure:
         return {}
@@ -107,15 +108,15 @@ def truthfulness(
 ) -> Flow:
     """Truthfulness and relevance of an answer, each 1 to 5, by its article.
 
-    ``form``: how the scores are asked for: ``schema`` (``response_format``), ``tool`` (a forced call), or ``text``. They are
-    read from any of them, whatever was asked for. ``repeats``: so many times, with seeds ``seed``, ``seed`` + 1 …; ``swap``
-    asks every second time with the other order, and at least twice.
+    ``form``: the requested format of the scores: ``schema`` (``response_format``), ``tool`` (a forced call), or ``text``. All
+    formats are parsed, whatever was requested. ``repeats``: number of requests, with seeds ``seed``, ``seed`` + 1 …; ``swap``
+    uses the opposite order in every second request, and makes at least two.
 
-    Normalisation: none: the model reads the article, the question and the answer as they are.
+    Normalisation: none: the model reads the article, the question and the answer unchanged.
     Not scored: a reply without both scores, or with a score off the scale; a question without an article, reference and answers.
     Source: BARAG, Kenneweg et al. 2024, arXiv:2402.16874.
-    Traps: A judge has its own leanings, so that numbers of two models cannot be compared; of an article it reads the first 15,000
-        characters.
+    Traps: Every judge has its own bias, so scores by two models cannot be compared; of an article it reads only the first
+    15,000 characters.
     """
     each = []
     for number in range(max(repeats, 2) if swap else repeats):
@@ -144,18 +145,18 @@ def truthfulness(
 def _form_of(
     form: str, names: tuple[str, str]
 ) -> tuple[tuple[ToolSpec, ...], dict[str, Any], dict[str, Any]]:
-    """(the tools, the options, what a model that enforces forms is sent besides) of a reply in this form."""
+    """Return the tools, the options, and the enforced format of a reply in this form."""
     score = {"type": "number", "minimum": LOW, "maximum": HIGH}
     properties = {"reason": {"type": "string"}, **dict.fromkeys(names, score)}
     if form == "tool":
-        # The published function takes the two scores alone.
+        # the published function takes only the two scores
         alone = {"type": "object", "properties": dict.fromkeys(names, score), "required": [*names]}
         choice = {"type": "function", "function": {"name": FUNCTION}}
         tool = ToolSpec(FUNCTION, "Sets the scores of the answer.", alone)
         return (tool,), {"tool_choice": choice}, {}
     if form != "schema":
         return (), {}, {}
-    # A forced reply has to end before its limit of tokens, and a number with all its decimals may not.
+    # A forced reply has to end before its token limit, and a number with all its decimals may not.
     whole = {"type": "integer", "minimum": int(LOW), "maximum": int(HIGH)}
     short = {"reason": {"type": "string", "maxLength": REASON_CHARACTERS}}
     forced = _schema({**short, **dict.fromkeys(names, whole)}, names)

@@ -98,7 +98,7 @@ def test_a_folder_that_only_is_called_as_a_set_has_no_printed_figure(cli: Comman
         (["data=ALL", "datasets=scifact", "retriever=nobody"], "There is no index 'nobody'"),
         (["data=ALL", "kinds=bm52"], "bm52"),
         ([], "The setting data is empty"),
-        (["data=BARE"], "holds no corpus.jsonl"),
+        (["data=BARE"], "contains no corpus.jsonl"),
     ],
 )
 def test_what_is_wrong_is_one_sentence_before_anything_runs(
@@ -122,9 +122,9 @@ def test_judged_queries_that_are_missing_or_without_a_relevant_passage_are_noted
         qrels.write("q4\td4\t0\nq5\td1\t1\n")
     report: Any = cli.report("beir", f"data={path}", "depth=10", run="b")
     assert (
-        "mine: Judged 0 only in test.tsv, so scored 0 as by trec_eval: 1 question (q4)."
+        "mine: Only judged 0 in test.tsv, so scored 0 as by trec_eval: 1 question (q4)."
         in (report["notes"])
     )
-    assert any("left out of the score: 1 id (q5)" in note for note in report["notes"])
+    assert any("so not scored: 1 id (q5)" in note for note in report["notes"])
     (row,) = report["tables"][0]["rows"]
     assert (row[1], row[2]["n"]) == (4, 4) and row[3]["value"] == 0.75

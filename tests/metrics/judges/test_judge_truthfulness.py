@@ -96,7 +96,7 @@ def test_a_judgement_can_be_read_again_from_its_episode() -> None:
     assert episode.outcome is not None and episode.outcome.stop_reason == JUDGED
     unread, _ = judged(["No idea."])
     assert unread.outcome is not None and unread.outcome.stop_reason == UNPARSED
-    assert judgement_of(unread).failure == "The reply holds no score for truthfulness."
+    assert judgement_of(unread).failure == "The reply contains no score for truthfulness."
     assert judgement_of(Episode("q", "judge", (), None, "It broke.")).failure == "It broke."
 
 

@@ -162,7 +162,7 @@ def test_what_does_not_fit_leaves_nothing(corpus: Path, vectors: Any, tmp_path: 
     refused("flat", far, BadFileError, "is a Faiss IndexFlatL2 by distance")
     half = tmp_path / "half.index"
     half.write_bytes(flat.read_bytes()[:5000])
-    refused("flat", half, BadFileError, "cut short or damaged")
+    refused("flat", half, BadFileError, "truncated or damaged")
     text = tmp_path / "notes.txt"
     text.write_text("no index")
     refused("flat", text, BadFileError, "neither vectors")
