@@ -8,13 +8,13 @@ perfect extractor with this retrieval.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
-from typing import Any
+from dataclasses import replace
 
 from rallebench.analysis.paired import Scores, Sides, compare_all
 from rallebench.analysis.ranking import ended_pairs, means_over, read_scores
 from rallebench.analysis.suites import TITLE, paired_table
 from rallebench.core.answers import dpr_tokens
+from rallebench.core.experiment_reports import BaselinesReport
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Episode, Gold, Outcome
 from rallebench.engine.clusters import find_clusters
@@ -55,12 +55,13 @@ def _tokens(text: str) -> str:
     return f" {' '.join(dpr_tokens(text))} "
 
 
-def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dict[str, Any]:
-    """The run, its ``baselines`` (name → run) with any answer, and the ceiling, as JSON.
+def compare_baselines(
+    run: RunFolder, baselines: Mapping[str, RunFolder], failed: Mapping[str, str] | None = None
+) -> BaselinesReport:
+    """The run, its ``baselines`` (name → run) with any answer, and the ceiling.
 
-    ``lines``: baseline → its run. ``columns``: those after the run's own. ``metrics``: metric → column → mean over the questions
-    that all columns have scored, without columns that the metric cannot score. ``tests``: a table of the run against each baseline by
-    every metric, of the questions that both have scored. Raises RalleError for a damaged run.
+    Means leave out columns that the metric cannot score; tests are over the questions that both runs have scored. ``failed``:
+    baseline → reason. Raises RalleError for a damaged run.
     """
     examples, names = stored_examples(run), stored_metrics(run)
     baselines = {
@@ -87,16 +88,14 @@ def compare_baselines(run: RunFolder, baselines: Mapping[str, RunFolder]) -> dic
         if counted:
             shared = {column: columns[column] for column in counted}
             cells[name] = means_over(qids, shared, clusters, bounds[name])
-    return {
-        "run": run.name,
-        "lines": {baseline: folder.name for baseline, folder in baselines.items()},
-        "columns": [column for column in COLUMNS if any(column in row for row in cells.values())],
-        "metrics": {
-            name: {column: asdict(mean) for column, mean in row.items()}
-            for name, row in cells.items()
-        },
-        "tests": tests.to_json(),
-    }
+    return BaselinesReport(
+        run.name,
+        {baseline: folder.name for baseline, folder in baselines.items()},
+        tuple(column for column in COLUMNS if any(column in row for row in cells.values())),
+        cells,
+        tests,
+        failed or {},
+    )
 
 
 def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:

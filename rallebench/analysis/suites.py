@@ -8,6 +8,7 @@ from typing import Any
 from rallebench.analysis.paired import Sides, compare_all
 from rallebench.analysis.ranking import read_scores
 from rallebench.core.comparison import PairedComparison
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import LEVEL
 from rallebench.core.report import RunReport
@@ -22,15 +23,13 @@ TITLE = "Differences, question by question"
 
 def match_runs(first: StoredExperiment, other: StoredExperiment) -> dict[str, tuple[str, str]]:
     """Part → its runs in both: by label, or by place where they share no label and both have as many parts."""
-    if first.report is None or other.report is None:
+    if not isinstance(first.report, SuiteReport) or not isinstance(other.report, SuiteReport):
         return {}
-    mine, theirs = first.report["parts"], other.report["parts"]
-    runs = {part["label"]: part["run"] for part in theirs}
-    pairs = {
-        part["label"]: (part["run"], runs[part["label"]]) for part in mine if part["label"] in runs
-    }
+    mine, theirs = first.report.parts, other.report.parts
+    runs = {part.label: part.run for part in theirs}
+    pairs = {part.label: (part.run, runs[part.label]) for part in mine if part.label in runs}
     if not pairs and len(mine) == len(theirs):
-        pairs = {f"{a['label']} / {b['label']}": (a["run"], b["run"]) for a, b in zip(mine, theirs)}
+        pairs = {f"{a.label} / {b.label}": (a.run, b.run) for a, b in zip(mine, theirs)}
     return pairs
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
 from rallebench.cli import arguments
 from rallebench.cli.flags import MLFLOW, flag, switch
 from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
+from rallebench.core.experiment_reports import BaselinesReport
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.views.experiment_requests import baselines_request
@@ -35,30 +34,29 @@ def baselines(args: argparse.Namespace) -> Result:
     if plan := arguments.show_plan(workbench, request, args):
         return plan
     result = follow_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
-    value, failed = dict(result.document), result.report.failed
-    if "oracle" not in {*value["lines"], *failed}:
+    report, failed = result.stored, result.report.failed
+    assert isinstance(report, BaselinesReport)
+    if "oracle" not in {*report.lines, *failed}:
         say("The gold names no pages, so there are no oracle passages.")
     failure = ""
-    if not value["lines"]:
+    if not report.lines:
         mend = f"Run the baselines of {args.run!r} again when it is mended."
         labels = [baseline_label(name) for name in failed]
         failure = failed_parts("baselines", labels, len(failed), mend)
-    return Result(value, _blocks(value), failure)
+    return Result(report.to_json(), _blocks(report), failure)
 
 
-def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
-    keys = ["run", *value["columns"]]
+def _blocks(report: BaselinesReport) -> tuple[Table | str, ...]:
+    keys = ["run", *report.columns]
     rows = tuple(
-        (name, *((row.get(key) or {}).get("value") for key in keys), row["run"]["n"])
-        for name, row in value["metrics"].items()
+        (name, *(row[key].value if key in row else None for key in keys), row["run"].n)
+        for name, row in report.metrics.items()
     )
     heads: tuple[Column | str, ...] = (
         "",
         "this run",
-        *(baseline_label(key) for key in value["columns"]),
+        *(baseline_label(key) for key in report.columns),
         Column("n", "count"),
     )
-    failed = (
-        f"{baseline_label(name)} failed: {reason}" for name, reason in value["failed"].items()
-    )
-    return (Table(value["run"], heads, rows), Table.from_json(value["tests"]), *failed)
+    failed = (f"{baseline_label(name)} failed: {reason}" for name, reason in report.failed.items())
+    return (Table(report.run, heads, rows), report.tests, *failed)

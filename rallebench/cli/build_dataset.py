@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow, stage_text
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import BuilderReport
 from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
 from rallebench.services import builders
@@ -56,20 +55,18 @@ def build_dataset(args: argparse.Namespace) -> Result:
     if plan := arguments.show_plan(workbench, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=False)
-    document = follow(workbench.experiments.run(request, options)).document
-    value = {key: document[key] for key in KEYS}
-    return Result(value, ("\n".join(_lines(value)),))
+    report = follow(workbench.experiments.run(request, options)).stored
+    assert isinstance(report, BuilderReport)
+    document = report.to_json()
+    return Result({key: document[key] for key in KEYS}, ("\n".join(_lines(report)),))
 
 
-def _lines(value: Mapping[str, Any]) -> list[str]:
-    stages = value["counts"]["stages"]
-    wide = max(map(len, stages), default=0)
-    lines = [f"{value['name']} ({value['maker']}), stages in {value['folder']}"]
-    lines += [f"{label:<{wide}}  {stage_text(counts)}" for label, counts in stages.items()]
-    lines += [
-        f"{key.replace('_', ' ')}: {count}"
-        for key, count in value["counts"].items()
-        # A builder of records alone, as RGB's, makes no dataset, which is no failure.
-        if key != "stages" and (count or key != "questions" or "records" not in value["counts"])
-    ]
-    return [*lines, *(f"Note: {note}" for note in value["notes"]), *value["files"]]
+def _lines(report: BuilderReport) -> list[str]:
+    wide = max(map(len, report.stages), default=0)
+    lines = [f"{report.name} ({report.maker}), stages in {report.folder}"]
+    lines += [f"{label:<{wide}}  {stage_text(counts)}" for label, counts in report.stages.items()]
+    # A builder of records alone, as RGB's, makes no dataset.
+    has_dataset = report.questions or "records" not in report.counts
+    counts = {**({"questions": report.questions} if has_dataset else {}), **report.counts}
+    lines += [f"{key.replace('_', ' ')}: {count}" for key, count in counts.items()]
+    return [*lines, *(f"Note: {note}" for note in report.notes), *report.files]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
+from rallebench.core.experiment_reports import StageCounts
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult, FilledRows
 from rallebench.core.interrupts import Stoppable, interruptible
 from rallebench.core.runs import RunOptions, RunResult
@@ -121,14 +122,17 @@ def progress_text(event: Progress) -> str:
     return " ".join(filter(None, [event.message, count + errors, seconds]))
 
 
-def stage_text(counts: Mapping[str, Any]) -> str:
+def stage_text(counts: StageCounts) -> str:
     """The counts of a stage of a dataset builder in a line."""
-    parts = [f"{counts['kept']} of {counts['rows']} kept"]
-    parts += [f"{count} {reason}" for reason, count in counts.get("left_out", {}).items()]
-    names = {"unknown": "unread verdicts", "failed": "failed", "edited": "by hand"}
-    parts += [f"{counts[key]} {name}" for key, name in names.items() if counts.get(key)]
-    if counts.get("calls"):
-        parts.append(
-            f"{counts['calls']} requests, {counts['prompt_tokens']} + {counts['completion_tokens']} tokens"
-        )
+    parts = [f"{counts.used} of {counts.rows} kept"]
+    parts += [f"{count} {reason}" for reason, count in (counts.left_out or {}).items()]
+    words = (
+        ("unread verdicts", counts.unknown),
+        ("failed", counts.failed),
+        ("by hand", counts.edited),
+    )
+    parts += [f"{count} {name}" for name, count in words if count]
+    if counts.calls:
+        tokens = f"{counts.prompt_tokens} + {counts.completion_tokens} tokens"
+        parts.append(f"{counts.calls} requests, {tokens}")
     return "; ".join(parts)

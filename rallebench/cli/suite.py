@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
-from typing import Any
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow_experiment
 from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
 from rallebench.render.numbers import text
 from rallebench.views import catalog
 from rallebench.views.experiment_requests import suite_request
-
-APART = ("suite", "name", "folder")
-"""Keys of a report that are in its first or last line."""
 
 
 @VERBS.register(
@@ -74,22 +70,23 @@ def suite(args: argparse.Namespace) -> Result:
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
     failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)
-    value = dict(result.document)
-    return Result(value, _blocks(value), failure)
+    report = result.stored
+    assert isinstance(report, SuiteReport)
+    return Result(report.to_json(), _blocks(report), failure)
 
 
-def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+def _blocks(report: SuiteReport) -> tuple[Table | str, ...]:
     facts = (
         f"{key} {text(fact)}"
-        for key, fact in value.items()
-        if key not in APART and fact != "" and not isinstance(fact, (dict, list))
+        for key, fact in report.data.items()
+        if fact != "" and isinstance(fact, (str, int, float, type(None)))
     )
-    files = f"{len(value['files'])} files in {value['folder']}" if value["files"] else ""
+    files = f"{len(report.files)} files in {report.folder}" if report.files else ""
     return (
-        f"{value['suite']}: {value['name']}",
-        *experiments.parts(value),
+        f"{report.suite}: {report.name}",
+        *experiments.parts(report),
         ", ".join(facts),
-        *map(Table.from_json, value["tables"]),
-        *(f"Note: {note}" for note in value["notes"]),
+        *report.tables,
+        *(f"Note: {note}" for note in report.notes),
         files,
     )

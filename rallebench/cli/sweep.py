@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import RankingReport
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
 from rallebench.core.starter import DEFAULT_DATASET
@@ -64,8 +64,8 @@ def sweep(args: argparse.Namespace) -> Result:
     if not args.chain and args.vary:
         raise UsageError("--vary needs the chain that it varies: --chain starter.")
     if not args.chain:
-        value = experiment_requests.stored_sweep(workbench.workspace, args.name, args.metric)
-        return Result(value, _blocks(value))
+        ranking = experiment_requests.stored_sweep(workbench.workspace, args.name, args.metric)
+        return Result(ranking.to_json(), _blocks(ranking))
     limit, sampled = arguments.read_part(args)
     name = args.name or time.strftime("sweep-%Y%m%d-%H%M%S")
     chain = changed_chain(workbench.workspace, args.chain, args.llm, args.retriever, args.set)
@@ -93,24 +93,21 @@ def sweep(args: argparse.Namespace) -> Result:
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
     )
-    warnings = [*result.document["warnings"], *filter(None, [result.warning])]
-    value = {**result.document, "warnings": warnings}
+    stored = result.stored
+    assert isinstance(stored, RankingReport)
+    ranking = replace(stored, warnings=(*stored.warnings, *filter(None, [result.warning])))
     failure = failed_parts("variants", list(failed), variants, mend)
-    return Result(value, _blocks(value), failure)
+    return Result(ranking.to_json(), _blocks(ranking), failure)
 
 
-def _blocks(value: Mapping[str, Any]) -> tuple[Table | str, ...]:
+def _blocks(ranking: RankingReport) -> tuple[Table | str, ...]:
     rows = []
-    for row in value["variants"]:
-        means = {name: Estimate(**mean) for name, mean in row["metrics"].items()}
-        name = value["metric"] or experiment_requests.sweep_headline(means)
-        mean = row["metrics"].get(name)
-        difference = "" if row["difference"] is None else f"{row['difference']:+.4f}"
-        gap = Estimate(row["difference"], row["low"], row["high"])
-        ends = interval(gap, "delta") if difference and row["p_corrected"] is not None else ""
-        rows.append(
-            (f"  {row['variant']}", mean, f"{difference} {ends}".strip(), row["p_corrected"])
-        )
-    heads = ("  variant", value["metric"] or "mean", "to the best", Column("p, corrected", "p"))
-    failed = (f"  {name}: not ended. {reason}" for name, reason in value["failed"].items())
-    return (value["verdict"], Table("", heads, tuple(rows)), *failed)
+    for row in ranking.variants:
+        mean = row.metrics.get(ranking.metric or experiment_requests.sweep_headline(row.metrics))
+        difference = "" if row.difference is None else f"{row.difference:+.4f}"
+        gap = Estimate(row.difference, row.low, row.high)
+        ends = interval(gap, "delta") if difference and row.p_corrected is not None else ""
+        rows.append((f"  {row.variant}", mean, f"{difference} {ends}".strip(), row.p_corrected))
+    heads = ("  variant", ranking.metric or "mean", "to the best", Column("p, corrected", "p"))
+    failed = (f"  {name}: not ended. {reason}" for name, reason in ranking.failed.items())
+    return (ranking.verdict, Table("", heads, tuple(rows)), *failed)

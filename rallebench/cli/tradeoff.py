@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 from rallebench.cli import arguments
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.experiment_reports import Point, TradeoffReport
 from rallebench.core.experiments import TRADEOFF_QUESTIONS
 from rallebench.core.runs import RunOptions
 from rallebench.core.starter import DEFAULT_DATASET
-from rallebench.core.tables import Column, Table
+from rallebench.core.tables import Cell, Column, Table
 from rallebench.views import experiment_requests
 
 COLUMNS = (
@@ -74,18 +74,18 @@ def tradeoff(args: argparse.Namespace) -> Result:
     failure = ""
     if failed := result.report.failed:
         failure = f"{', '.join(failed)} could not be measured; the others' results are stored as {name!r}."
-    tradeoff = workbench.experiments.open_tradeoff(name)
-    return Result(dict(result.document), _blocks(tradeoff), failure)
+    report = workbench.experiments.open_tradeoff(name)
+    return Result(report.to_json(), _blocks(report), failure)
 
 
-def _blocks(tradeoff: Any) -> tuple[Table | str, ...]:
+def _blocks(tradeoff: TradeoffReport) -> tuple[Table | str, ...]:
     gold = max((point.n_gold for point in tradeoff.points), default=0)
     note = f"k = {tradeoff.k}, n = {tradeoff.n} questions of {tradeoff.dataset}, {gold} with gold pages"
     failed = (f"{point.index}: {point.error}" for point in tradeoff.points if point.error)
     return (Table("", COLUMNS, tuple(map(_row, tradeoff.points))), *failed, note)
 
 
-def _row(point: Any) -> tuple[Any, ...]:
+def _row(point: Point) -> tuple[Cell, ...]:
     if point.error:
         return (point.label, "failed", *[""] * (len(COLUMNS) - 2))
     measures = (point.single_ms, point.batch_ms, point.encode_ms)

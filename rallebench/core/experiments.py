@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, Union
 
+from rallebench.core.experiment_reports import ExperimentReport, StageCounts
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import DataClass, fill
 from rallebench.core.tables import Figure, Table
@@ -38,6 +39,26 @@ Row = dict[str, Any]
 
 PILOT_QUESTIONS, TRADEOFF_QUESTIONS = 3, 200
 """Questions of each run that a pilot asks, and that a trade-off asks, unless other numbers are given."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContent:
+    """The content of a request for an experiment, as it is stored. ``llm``: a name or ''; ``limit``: number of questions, from the
+    first on."""
+
+    llm: str = ""
+    settings: Json = field(default_factory=dict)
+    limit: int | None = None
+    seed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry in ``experiment.json``."""
+        return {
+            "llm": self.llm,
+            "settings": dict(self.settings),
+            "limit": self.limit,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +88,14 @@ class ExperimentRequest:
         """The folder of the experiment's own files."""
         return Path(self.workspace.path) / FOLDER / self.name
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def content(self) -> RequestContent:
         """Model, settings, limit and seed; kind, name and workspace are left out."""
-        return {
-            "llm": self.llm,
-            "settings": dict(self.settings),
-            "limit": self.limit,
-            "seed": self.seed,
-        }
+        return RequestContent(self.llm, self.settings, self.limit, self.seed)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content as JSON."""
+        return self.content.to_json()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +163,7 @@ class RowsRequest(Generic[In]):
     depends_on: Callable[[In], Any] = lambda entry: None
     llms: tuple[str, ...] = ()
     source: str = ""
-    summary: Callable[[], Mapping[str, Any]] = dict
+    summary: Callable[[], Json] = dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +175,7 @@ class MeasureRequest:
 
     label: str
     module: str
-    job: Mapping[str, Any]
+    job: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,54 +211,54 @@ class Report:
     ``data``: JSON with the experiment's own keys; ``notes``: sentences for the reader of the numbers; ``files``: path
     below the experiment's folder → text, or pieces of it; ``files_to_edit``: the same for files that a person edits, written only if
     absent; ``failed``: failed run → reason. ``questions``: records in KILT's form, which become the dataset of the experiment's name.
+    ``result``: the whole of ``report.json``, of an experiment that is neither a suite nor a builder.
     """
 
-    data: Mapping[str, Any] = field(default_factory=dict)
+    data: Json = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     files: Mapping[str, str | Iterable[str]] = field(default_factory=dict)
     files_to_edit: Mapping[str, str] = field(default_factory=dict)
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
-    questions: tuple[Mapping[str, Any], ...] = ()
+    questions: tuple[Json, ...] = ()
+    result: ExperimentReport | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FilledRows:
-    """A file of rows that is complete. ``counts``: ``inputs``, ``rows``, ``kept``, ``left_out`` (reason → number), ``unknown``
-    (verdicts that could not be read), ``failed``, ``edited`` (rows of a person), ``made`` (new rows) and what asking took."""
+    """A file of rows that is complete."""
 
     label: str
     about: str
     path: Path
-    counts: Mapping[str, Any]
+    counts: StageCounts
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """An experiment that has ended. ``folder`` holds its report and the files that it made; ``document``: the report as one
-    JSON document; ``warning``: why MLflow does not show it as one, '' if it does."""
+    """An experiment that has ended. ``folder`` holds its report and the files that it made; ``stored``: the content of
+    ``report.json``; ``warning``: why MLflow does not show it as one, '' if it does."""
 
     request: ExperimentRequest
     folder: Path
     runs: tuple[RunResult, ...]
     report: Report
     files: tuple[str, ...] = ()
-    document: Mapping[str, Any] = field(default_factory=dict)
+    stored: ExperimentReport | None = None
     warning: str = ""
     rows: tuple[FilledRows, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StoredExperiment:
-    """An experiment that was begun. ``request``: as ``ExperimentRequest.to_json`` gives it; ``runs``: label → run;
-    ``report``: None until it has ended."""
+    """An experiment that was begun. ``runs``: label → run; ``report``: None until it has ended."""
 
     name: str
     kind: str
-    request: Mapping[str, Any]
+    request: RequestContent
     runs: Mapping[str, str] = field(default_factory=dict)
-    report: Mapping[str, Any] | None = None
+    report: ExperimentReport | None = None
 
 
 Experiment = Generator[WorkRequest, Any, Report]

@@ -32,8 +32,8 @@ FEWEST = 5
 TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
 
 
-Cell = Union[str, int, float, Estimate, Mapping[str, Any], None]
-"""A mapping is an Estimate as JSON; None: not measured."""
+Cell = Union[str, int, float, Estimate, None]
+"""None: not measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Table:
     @property
     def heads(self) -> tuple[Column, ...]:
         """The columns, plain labels with the format of the table."""
-        usual = _numbers(self.percent)
+        usual = usual_format(self.percent)
         return tuple(Column(c, usual) if isinstance(c, str) else c for c in self.columns)
 
     @property
@@ -78,7 +78,7 @@ class Table:
         means = [[asdict(c) if isinstance(c, Estimate) else c for c in row] for row in self.rows]
         value: dict[str, Any] = {"title": self.title, "columns": list(self.labels), "rows": means}
         value |= {"percent": self.percent, "note": self.note}
-        usual = _numbers(self.percent)
+        usual = usual_format(self.percent)
         definitions = {column.label: column.help for column in self.heads if column.help}
         formats = {c.label: c.format for c in self.heads if c.format != usual}
         return value | {
@@ -87,19 +87,8 @@ class Table:
             if words
         }
 
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Table:
-        """The table that ``as_json`` wrote; its means stay mappings."""
-        definitions, formats = value.get("definitions", {}), value.get("formats", {})
-        usual = _numbers(value["percent"])
-        columns = tuple(
-            Column(c, formats.get(c, usual), definitions.get(c, "")) for c in value["columns"]
-        )
-        rows = tuple(map(tuple, value["rows"]))
-        return cls(value["title"], columns, rows, value["percent"], value.get("note", ""))
 
-
-def _numbers(percent: bool) -> Format:
+def usual_format(percent: bool) -> Format:
     """The format of a column that is only a label."""
     return "percent" if percent else "score"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from rallebench.core.events import (
     map_events,
     under,
 )
+from rallebench.core.experiment_reports import ExperimentReport
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -41,6 +41,7 @@ from rallebench.core.experiments import (
     Notice,
     Release,
     Report,
+    RequestContent,
     RowsRequest,
     WorkRequest,
 )
@@ -98,13 +99,13 @@ def drive(experiment: Experiment, player: Player) -> Operation[Report]:
 class ExperimentRules:
     """The rules by which the experiments of one place are run and stored.
 
-    ``noun``: its name in sentences; ``document``: its report as JSON. ``fixed``: the name belongs to one
+    ``noun``: its name in sentences; ``report``: the content of its ``report.json``. ``fixed``: the name belongs to one
     request; another is refused, and ended runs are taken as they are. ``same``: if not fixed, the settings that may not
     change. ``guarded``: a file that was changed since it was written is refused, not written over.
     """
 
     noun: str
-    document: Callable[[ExperimentResult], Mapping[str, Any]]
+    report: Callable[[ExperimentResult], ExperimentReport]
     fixed: bool = True
     same: tuple[str, ...] = ()
     guarded: bool = False
@@ -247,7 +248,7 @@ class Performer:
         self._saved = True
         request = self._request
         self._store.save_request(
-            request.name, request.kind, request.to_json(), self._runs, self._rules.noun
+            request.name, request.kind, request.content, self._runs, self._rules.noun
         )
 
 
@@ -295,11 +296,10 @@ def run_experiment(
             tuple(map(str, (*files, *to_edit))),
             rows=performer.rows,
         )
-        document = rules.document(result)
-        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
-        store.save_report(request.name, {**document, "request": request.to_json(), "made": now})
-        warning = context.track_experiment(document, request.kind) if options.track else ""
-    return replace(result, document=document, warning=warning)
+        stored = rules.report(result)
+        store.save_report(request.name, request.content, stored)
+        warning = context.track_experiment(stored, request.kind) if options.track else ""
+    return replace(result, stored=stored, warning=warning)
 
 
 def dataset_file(root: Path, name: str) -> Path:
@@ -317,22 +317,20 @@ def complete_run_request(request: ExperimentRequest, step: RunRequest) -> RunReq
     )
 
 
-def _check_same(
-    stored: Mapping[str, Any], request: ExperimentRequest, rules: ExperimentRules
-) -> None:
+def _check_same(stored: RequestContent, request: ExperimentRequest, rules: ExperimentRules) -> None:
     """Raise UsageError for a ``fixed`` experiment whose stored request differs in anything but the metric that ranks its
     results, and MismatchError for another value of a setting that must be the ``same``."""
 
-    def content(value: Mapping[str, Any]) -> Any:
-        settings = {k: v for k, v in value["settings"].items() if k != "metric"}
-        return json.loads(json.dumps({**value, "settings": settings}))
+    def comparable(content: RequestContent) -> Any:
+        settings = {k: v for k, v in content.settings.items() if k != "metric"}
+        return json.loads(json.dumps(replace(content, settings=settings).to_json()))
 
-    if rules.fixed and content(stored) != content(request.to_json()):
+    if rules.fixed and comparable(stored) != comparable(request.content):
         raise UsageError(
             f"The {rules.noun} {request.name!r} exists already with another content; choose another name."
         )
     for name in rules.same:
-        before, now = stored["settings"].get(name), request.settings.get(name)
+        before, now = stored.settings.get(name), request.settings.get(name)
         if before != now:
             raise MismatchError(
                 f"{request.name!r} is being made with the {name} {before!r}, not {now!r}; choose another name."

@@ -1,4 +1,4 @@
-"""The experiments of a workspace: ``experiments/NAME`` with what was asked for, and the report once it has ended.
+"""The experiments of a workspace: ``experiments/NAME`` with the request, and the report once it has ended.
 
 ``experiment.json`` {kind, noun, request, runs: {label: run}} · ``report.json`` · the report's own files.
 """
@@ -7,76 +7,52 @@ from __future__ import annotations
 
 import contextlib
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field
-
 from rallebench.core.errors import BadFileError, Hint, UsageError
-from rallebench.core.experiments import FOLDER, StoredExperiment
+from rallebench.core.experiment_reports import ExperimentReport
+from rallebench.core.experiments import FOLDER, RequestContent, StoredExperiment
 from rallebench.core.files import sha256_file, write_json, write_text
 from rallebench.core.locks import alone
-from rallebench.core.own_files import Stored, read_stored, reading, write_sealed
+from rallebench.core.own_files import (
+    Stored,
+    parse,
+    read_sealed,
+    read_stored,
+    reading,
+    write_sealed,
+)
 from rallebench.core.own_folders import list_files
-from rallebench.engine.run_shapes import Number, StoredMean
+from rallebench.core.stored_experiments import MEND, report_from_json
 from rallebench.engine.store import checked_run_name
 
 REQUEST, REPORT, WRITTEN = "experiment.json", "report.json", "written.json"
-MEND = "run the experiment again under its name to write it anew, or remove its folder"
 LONGEST_RUN = 90
 
 
-class StoredRequest(Stored):
-    """The request of an experiment."""
+@dataclass(frozen=True, slots=True)
+class _StoredRequest:
+    """The request of an experiment; one of an early version has no model as None."""
 
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
     llm: str | None = ""
     limit: int | None = None
     seed: int = 0
 
 
-class StoredBeginning(Stored):
+@dataclass(frozen=True, slots=True)
+class _Beginning:
     """``experiment.json``."""
 
     kind: str
     noun: str
-    request: StoredRequest
+    request: _StoredRequest
     runs: dict[str, str]
-
-
-class StoredVariant(Stored):
-    run: str
-    variant: str
-    metrics: dict[str, StoredMean | None]
-    difference: Number | None = None
-    p_corrected: Number | None = None
-
-
-class StoredPart(Stored):
-    label: str
-    metrics: dict[str, StoredMean | None]
-
-
-class StoredTable(Stored):
-    title: str
-    columns: list[Any]
-    rows: list[list[Any]]
-
-
-class StoredExperimentReport(Stored):
-    """``report.json`` of an experiment. Its seal shows a change of anything; one of an earlier version has none."""
-
-    request: StoredRequest
-    time: str = Field(alias="made")
-    variants: list[StoredVariant] | None = None
-    parts: list[StoredPart] | None = None
-    tables: list[StoredTable] | None = None
-    notes: list[str] | None = None
-    metric: str | None = None
-    failed: dict[str, str] | None = None
-    warnings: list[str] | None = None
 
 
 class ExperimentStore:
@@ -105,16 +81,23 @@ class ExperimentStore:
 
     def find_kind(self, name: str) -> str:
         """The kind of an experiment, '' if there is none of that name, or if its file is damaged."""
-        return self._word(name, "kind")
+        stored = self._beginning(name)
+        return stored.kind if stored else ""
 
     def find_noun(self, name: str) -> str:
         """The noun for an experiment in sentences, as in "sweep"; '' as for ``find_kind``."""
-        return self._word(name, "noun")
+        stored = self._beginning(name)
+        return stored.noun if stored else ""
 
-    def _word(self, name: str, key: str) -> str:
-        with contextlib.suppress(BadFileError):  # also where there is no file
-            return str(read_stored(self.folder(name) / REQUEST, StoredBeginning, MEND)[key])
-        return ""
+    def _beginning(self, name: str) -> _Beginning | None:
+        """The beginning of an experiment, None if there is none of that name, or if its file is damaged."""
+        with contextlib.suppress(BadFileError):
+            return self._read_beginning(name)
+        return None
+
+    def _read_beginning(self, name: str) -> _Beginning:
+        path = self.folder(name) / REQUEST
+        return parse(read_sealed(path, MEND), _Beginning, path, MEND)
 
     def exists(self, name: str) -> bool:
         return (self.folder(name) / REQUEST).is_file()
@@ -125,11 +108,12 @@ class ExperimentStore:
         if not name or not (folder / REQUEST).is_file():
             known = ", ".join(self.names()[:10]) or "none yet"
             raise UsageError(f"There is no {noun} {name!r} (there are: {known}).")
-        value = read_stored(folder / REQUEST, StoredBeginning, MEND)
-        report = None
-        if (folder / REPORT).is_file():
-            report = read_stored(folder / REPORT, StoredExperimentReport, MEND)
-        return StoredExperiment(name, value["kind"], value["request"], value["runs"], report)
+        stored, path, report = self._read_beginning(name), folder / REPORT, None
+        if path.is_file():
+            report = report_from_json(read_sealed(path, MEND), stored.noun, path)
+        value = stored.request
+        request = RequestContent(value.llm or "", value.settings, value.limit, value.seed)
+        return StoredExperiment(name, stored.kind, request, stored.runs, report)
 
     def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
         """A block that only reads the values of an experiment's report, which differ from kind to kind. Raises BadFileError."""
@@ -139,16 +123,19 @@ class ExperimentStore:
         self,
         name: str,
         kind: str,
-        request: Mapping[str, Any],
+        request: RequestContent,
         runs: Mapping[str, str],
         noun: str = "experiment",
     ) -> None:
-        """Write what was asked for, so that an experiment that was stopped can be found and continued."""
-        value = {"kind": kind, "noun": noun, "request": request, "runs": dict(runs)}
+        """Write the request, so that an experiment that was stopped can be found and continued."""
+        value = {"kind": kind, "noun": noun, "request": request.to_json(), "runs": dict(runs)}
         write_json(self.folder(name) / REQUEST, value)
 
-    def save_report(self, name: str, report: Mapping[str, Any]) -> None:
-        write_sealed(self.folder(name) / REPORT, report)
+    def save_report(self, name: str, request: RequestContent, report: ExperimentReport) -> None:
+        """Write the report, with the request and the time."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        value = {**report.to_json(), "request": request.to_json(), "made": now}
+        write_sealed(self.folder(name) / REPORT, value)
 
     @contextlib.contextmanager
     def lock(self, name: str, noun: str) -> Iterator[None]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rallebench.core.events import Operation
+from rallebench.core.experiment_reports import ExperimentReport
 from rallebench.core.experiments import IndexResult
 from rallebench.core.memory import Memory
 from rallebench.core.runs import Backends, RunRequest
@@ -56,5 +57,5 @@ class WorkContext(RunContext, Protocol):
     def release(self, names: tuple[str, ...]) -> None:
         """Unload models and indexes that were loaded for the experiment, unless they are in use."""
 
-    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+    def track_experiment(self, report: ExperimentReport, kind: str) -> str:
         """Put the runs below one parent in MLflow. Returns '' or one sentence on why that failed."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.experiment_reports import StageCounts
 from rallebench.core.experiments import Row
 from rallebench.core.files import Appender
 from rallebench.core.settings import DataClass, fill
@@ -275,8 +277,8 @@ def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
         yield {**row, COSTS_FIELD: costs} if place == 0 else row
 
 
-def count_rows(rows: RowFile, new: int = 0) -> dict[str, Any]:
-    """The counts of a stage, see ``FilledRows``."""
+def count_rows(rows: RowFile, new: int = 0) -> StageCounts:
+    """Count the rows of a stage, of which ``new`` are made now."""
     totals: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     costs: dict[str, float] = dict.fromkeys(COSTS, 0)
@@ -297,13 +299,23 @@ def count_rows(rows: RowFile, new: int = 0) -> dict[str, Any]:
         for key in COSTS:
             costs[key] += costs_of_row.get(key) or 0
     left_out.update(rows.summary.get("left_out", {}))
-    value: dict[str, Any] = {"inputs": len(rows)} | {key: totals[key] for key in ("rows", "kept")}
-    value |= (
-        {"left_out": dict(left_out.most_common())}
-        | {key: totals[key] for key in ("unknown", "failed", "edited")}
-        | {"made": new}
+    counts = StageCounts(
+        inputs=len(rows),
+        rows=totals["rows"],
+        used=totals["kept"],
+        left_out=dict(left_out.most_common()),
+        unknown=totals["unknown"],
+        failed=totals["failed"],
+        edited=totals["edited"],
+        new=new,
     )
-    if costs["calls"]:
-        value |= {**costs, "seconds": round(costs["seconds"], 3)}
-        value["tokens_not_counted"] = uncounted
-    return value
+    if not costs["calls"]:
+        return counts
+    return replace(
+        counts,
+        calls=int(costs["calls"]),
+        prompt_tokens=int(costs["prompt_tokens"]),
+        completion_tokens=int(costs["completion_tokens"]),
+        seconds=round(costs["seconds"], 3),
+        tokens_not_counted=uncounted,
+    )

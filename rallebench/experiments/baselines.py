@@ -133,8 +133,8 @@ def baselines(request: ExperimentRequest) -> Experiment:
         except RalleError as error:
             failed[baseline] = str(error)
         yield Release(step.flow.retrievers)
-    data = compare_baselines(run, stored_baselines(workspace, run))
-    return Report({**data, "failed": failed}, failed=failed)
+    result = compare_baselines(run, stored_baselines(workspace, run), failed)
+    return Report(failed=failed, result=result)
 
 
 def baseline_runs(

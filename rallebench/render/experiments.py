@@ -1,13 +1,14 @@
-"""The parts of an experiment's report, from their JSON; its plan and the costs of a pilot."""
+"""The parts, the plan and the pilot of an experiment."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.forecast import Forecast, Interval, PlannedRun, Range
 from rallebench.core.numbers import UNKNOWN, as_estimate, no_interval
-from rallebench.core.tables import Column, Format, Table
+from rallebench.core.tables import Cell, Column, Format, Table
 from rallebench.render.numbers import text
 
 _PLAN = tuple(Column(label) for label in ("Part", "questions", "left", "model calls", "retrievals"))
@@ -19,23 +20,25 @@ _COST: Mapping[str, tuple[str, Format]] = {
 }
 
 
-def parts(report: Mapping[str, Any]) -> Iterator[Table]:
+def parts(report: SuiteReport) -> Iterator[Table]:
     """A table for the parts that have the same metrics, with the definitions of the metrics."""
-    definitions = report.get("definitions", {})
-    groups = dict.fromkeys(tuple(part["metrics"]) for part in report["parts"])
+    groups = dict.fromkeys(tuple(part.metrics) for part in report.parts)
     for number, metrics in enumerate(groups):
-        rows = tuple(
+        rows: tuple[tuple[Cell, ...], ...] = tuple(
             (
-                part["label"],
-                *part["metrics"].values(),
-                part["n"],
-                part["n_errors"],
-                text(part["seconds"], "duration"),
+                part.label,
+                *part.metrics.values(),
+                part.n,
+                part.n_errors,
+                text(part.seconds, "duration"),
             )
-            for part in report["parts"]
-            if tuple(part["metrics"]) == metrics
+            for part in report.parts
+            if tuple(part.metrics) == metrics
         )
-        columns = [Column("part"), *(Column(m, "score", definitions.get(m, "")) for m in metrics)]
+        columns = [
+            Column("part"),
+            *(Column(m, "score", report.definitions.get(m, "")) for m in metrics),
+        ]
         columns += [Column("questions", "count"), Column("failed", "count"), Column("time")]
         title = f"Parts, by {', '.join(metrics)}" if number else "Parts"
         bare = [

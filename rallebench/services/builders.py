@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, SettingError, UsageError
+from rallebench.core.experiment_reports import BuilderReport, StageCounts
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult, Row
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
@@ -29,12 +30,12 @@ UNTRACKED = RunOptions(track=False)
 
 @dataclass(frozen=True, slots=True)
 class StoredBuilder:
-    """The rows that a builder has built so far. ``stages``: label → counts, of what the files hold now; ``report`` None: not
+    """The rows that a builder has built so far. ``stages``: label → counts of the rows in the files now; ``report`` None: not
     ended yet."""
 
     request: ExperimentRequest
-    stages: Mapping[str, Mapping[str, Any]]
-    report: Mapping[str, Any] | None
+    stages: Mapping[str, StageCounts]
+    report: BuilderReport | None
 
     @property
     def maker(self) -> str:
@@ -70,28 +71,27 @@ def builder_request(
     return ExperimentRequest(workspace, llm, values, limit, kind=BUILDERS.kind(maker), name=name)
 
 
-def document(result: ExperimentResult) -> dict[str, Any]:
-    """One JSON document: the counts of every stage, then what the builder itself says."""
-    request, report = result.request, result.report
-    stages = {filled.label: dict(filled.counts) for filled in result.rows}
+def report(result: ExperimentResult) -> BuilderReport:
+    """The counts of every stage, then the builder's own."""
+    request, own = result.request, result.report
+    stages = {filled.label: filled.counts for filled in result.rows}
     for run in result.runs:
-        stages[run.request.label] = {
-            "inputs": run.n,
-            "rows": run.n,
-            "kept": run.n - run.n_errors,
-            "failed": run.n_errors,
-        }
-    return {
-        "maker": BUILDERS.name_of(request.kind),
-        "name": request.name,
-        "articles": request.settings["articles"],
-        "llm": request.llm,
-        "settings": {k: v for k, v in request.settings.items() if k != "articles"},
-        "counts": {"questions": len(report.questions), **report.data, "stages": stages},
-        "notes": list(report.notes),
-        "files": list(result.files),
-        "folder": str(result.folder),
-    }
+        stages[run.request.label] = StageCounts(
+            run.n, run.n, run.n - run.n_errors, failed=run.n_errors
+        )
+    return BuilderReport(
+        BUILDERS.name_of(request.kind),
+        request.name,
+        request.settings["articles"],
+        request.llm,
+        {k: v for k, v in request.settings.items() if k != "articles"},
+        len(own.questions),
+        own.data,
+        stages,
+        own.notes,
+        result.files,
+        str(result.folder),
+    )
 
 
 def writers(workspace: WorkspaceFolder) -> list[str]:
@@ -111,13 +111,9 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     stored = ExperimentStore(workspace.path).open(name, NOUN)
     if not BUILDERS.name_of(stored.kind):
         raise UsageError(f"{name!r} is no {NOUN}.")
+    content = stored.request
     request = ExperimentRequest(
-        workspace,
-        stored.request["llm"],
-        stored.request["settings"],
-        stored.request["limit"],
-        kind=stored.kind,
-        name=name,
+        workspace, content.llm, content.settings, content.limit, kind=stored.kind, name=name
     )
     summaries = read_summaries(request.folder)
     stages = {}
@@ -125,7 +121,8 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
         rows = current_rows(path)
         rows.summary = (summaries.get(path.stem) or {}).get("told") or {}
         stages[path.stem] = count_rows(rows)
-    return StoredBuilder(request, stages, stored.report)
+    ended = stored.report if isinstance(stored.report, BuilderReport) else None
+    return StoredBuilder(request, stages, ended)
 
 
 def stage_files(folder: Path) -> list[Path]:

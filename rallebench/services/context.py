@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation
+from rallebench.core.experiment_reports import ExperimentReport
 from rallebench.core.experiments import IndexResult
 from rallebench.core.memory import Memory
 from rallebench.core.runs import Backends, RunRequest
@@ -99,6 +100,6 @@ class EngineContext:
                 with suppress(RalleError):
                     self._parts.models.unload(name, record=False)
 
-    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+    def track_experiment(self, report: ExperimentReport, kind: str) -> str:
         """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
-        return self._parts.tracking.track_experiment(document, kind)
+        return self._parts.tracking.track_experiment(report, kind)

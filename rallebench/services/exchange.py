@@ -19,7 +19,7 @@ from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.scorers import SCORERS
-from rallebench.experiments.sweeps.results import opened
+from rallebench.experiments.sweeps.results import open_sweep
 from rallebench.services.mlflow_model import log_chain
 from rallebench.services.tracking import experiment_group
 from rallebench.services.workbench import Workbench
@@ -163,8 +163,8 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
             f"{name!r} is a {kind}; a model is logged with one of its runs.",
             hint=Hint("leave-out", "model"),
         )
-    report: Mapping[str, Any] | None = (
-        opened(workbench.workspace, name)  # those of a sweep before it has ended, too
+    report = (
+        open_sweep(workbench.workspace, name)  # those of a sweep before it has ended, too
         if kind == "sweep"
         else workbench.experiments.store.open(name, kind).report
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
-from dataclasses import asdict
-from operator import attrgetter
-from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Event, Failed, Finished, IndexReady, Operation, Progress
+from rallebench.core.experiment_reports import (
+    ExperimentReport,
+    PartResult,
+    SuiteReport,
+    TradeoffReport,
+)
 from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest, ExperimentResult
 from rallebench.core.forecast import Forecast
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
@@ -24,8 +27,8 @@ from rallebench.engine.experiment_store import (
 from rallebench.engine.pilot import pilot
 from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.prepared_run import check_options
-from rallebench.experiments.tradeoff import Tradeoff, from_json
-from rallebench.services.builders import NOUN, document
+from rallebench.services import builders
+from rallebench.services.builders import NOUN
 from rallebench.services.context import EngineContext, EngineParts
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
@@ -173,12 +176,12 @@ class Experiments:
             return names
         return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
-    def open_tradeoff(self, name: str) -> Tradeoff:
+    def open_tradeoff(self, name: str) -> TradeoffReport:
         """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""
-        stored = self.store.open(name, "trade-off")
-        if stored.kind != TRADEOFF or stored.report is None:
+        report = self.store.open(name, "trade-off").report
+        if not isinstance(report, TradeoffReport):
             raise UsageError(f"{name!r} is no trade-off that has ended; measure it under its name.")
-        return from_json(stored.report, str(self.store.folder(name) / REPORT))
+        return report
 
 
 def _count_progress(
@@ -244,39 +247,42 @@ class _Count:
         return answered + int(100 * now.built)
 
 
-def suite_document(result: ExperimentResult) -> dict[str, Any]:
-    """One JSON document: every run with its means, then what the suite itself says."""
-    report = result.report
+def suite_report(result: ExperimentResult) -> SuiteReport:
+    """Every run with its means, then the suite's own results."""
+    own = result.report
     definitions = {column.name: column.definition for run in result.runs for column in run.columns}
-    return {
-        "suite": result.request.kind,
-        "name": result.request.name,
-        "parts": [
-            {
-                "label": run.request.label,
-                **{key: getattr(run, key) for key in ("run", "n", "n_errors", "seconds")},
-                "metrics": {metric: asdict(mean) for metric, mean in run.means.items()},
-            }
-            for run in result.runs
-        ],
-        "definitions": definitions,
-        **report.data,
-        "notes": list(report.notes),
-        "tables": [table.to_json() for table in report.tables],
-        "plots": [figure.to_json() for figure in report.figures],
-        "files": list(result.files),
-        "folder": str(result.folder),
-    }
+    parts = (
+        PartResult(run.request.label, run.run, run.n, run.n_errors, run.seconds, run.means)
+        for run in result.runs
+    )
+    return SuiteReport(
+        result.request.kind,
+        result.request.name,
+        tuple(parts),
+        definitions,
+        own.data,
+        own.notes,
+        own.tables,
+        own.figures,
+        result.files,
+        str(result.folder),
+    )
+
+
+def own_report(result: ExperimentResult) -> ExperimentReport:
+    """The report as the experiment gave it."""
+    if result.report.result is None:
+        raise TypeError(f"the experiment {result.request.kind!r} has no result in its Report")
+    return result.report.result
 
 
 SWEEP, TRADEOFF = "sweep", "tradeoff"
-_data = attrgetter("report.data")
 _RULES = {
-    "suites": ExperimentRules("suite", suite_document, fixed=False),
-    "builders": ExperimentRules(NOUN, document, False, ("articles",), True),
-    "sweeps": ExperimentRules("sweep", _data),
-    "runs": ExperimentRules("baselines", _data),
-    "batches": ExperimentRules("batch", _data, fixed=False),
-    "tradeoffs": ExperimentRules("trade-off", _data),
+    "suites": ExperimentRules("suite", suite_report, fixed=False),
+    "builders": ExperimentRules(NOUN, builders.report, False, ("articles",), True),
+    "sweeps": ExperimentRules("sweep", own_report),
+    "runs": ExperimentRules("baselines", own_report),
+    "batches": ExperimentRules("batch", own_report, fixed=False),
+    "tradeoffs": ExperimentRules("trade-off", own_report),
 }
 """Place of an experiment → the rules for those of that place."""

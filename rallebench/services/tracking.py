@@ -5,11 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Union
 
 from rallebench.core.errors import RalleError
-from rallebench.core.json_values import as_json
-from rallebench.core.report import RunReport
+from rallebench.core.experiment_reports import (
+    BaselinesReport,
+    ExperimentReport,
+    RankingReport,
+    SuiteReport,
+    VariantResult,
+)
+from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import Episode
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
 from rallebench.engine.store import RunFolder
@@ -19,6 +25,8 @@ from rallebench.tracking.groups import Group
 from rallebench.tracking.view import OUR_PAGE
 from rallebench.workspace.paths import WorkspaceFolder
 
+TrackedRow = dict[str, Union[str, int, float, None]]
+"""Column → cell of a row of a group's table."""
 MOST_NOTES = 3
 """Sentences of the report in the parent's description; all are in its file."""
 
@@ -59,9 +67,9 @@ class Tracking:
 
         return log_group(group, **self._store, page=self.page)
 
-    def track_experiment(self, document: Mapping[str, Any], kind: str) -> str:
+    def track_experiment(self, report: ExperimentReport, kind: str) -> str:
         """Put an experiment's runs below one parent in MLflow; '' or one sentence on why that did not work."""
-        group = experiment_group(self._workspace, document, kind)
+        group = experiment_group(self._workspace, report, kind)
         if group is None:
             return ""
         complete = f"The {group.kind} {group.name!r} is complete but was not put together in"
@@ -110,108 +118,106 @@ def _try_logging(log: Callable[[], str], complete: str) -> str:
 
 
 def experiment_group(
-    workspace: WorkspaceFolder, document: Mapping[str, Any], kind: str
+    workspace: WorkspaceFolder, report: ExperimentReport, kind: str
 ) -> Group | None:
-    """The content of the parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
-    if "variants" in document:
-        return _of_variants(workspace, document, kind)
-    if "lines" in document:
-        return _of_baselines(workspace, document)
-    return _of_parts(workspace, document) if document.get("parts") else None
+    """The parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
+    if isinstance(report, RankingReport):
+        return _group_variants(workspace, report, kind)
+    if isinstance(report, BaselinesReport):
+        return _group_baselines(workspace, report)
+    if isinstance(report, SuiteReport) and report.parts:
+        return _group_parts(workspace, report)
+    return None
 
 
-def _of_baselines(workspace: WorkspaceFolder, report: Mapping[str, Any]) -> Group | None:
+def _group_baselines(workspace: WorkspaceFolder, report: BaselinesReport) -> Group | None:
     """The baselines below a parent; the run itself stays where it is, because it may be below a sweep's."""
-    if not report["lines"]:
+    if not report.lines:
         return None
-    names = {"run": report["run"], **report["lines"]}
-    rows = [
-        {
-            "baseline": column,
-            "run": names.get(column, ""),
-            **_means(
-                {name: row[column] for name, row in report["metrics"].items() if column in row}
-            ),
-        }
-        for column in ("run", *report["columns"])
-    ]
+    names = {"run": report.run, **report.lines}
+    rows = []
+    for column in ("run", *report.columns):
+        means = {name: row[column] for name, row in report.metrics.items() if column in row}
+        rows.append({"baseline": column, "run": names.get(column, ""), **_cells(means)})
     return Group(
-        baseline_name(report["run"], "baselines"),
+        baseline_name(report.run, "baselines"),
         "baselines",
-        [workspace.runs / name for name in report["lines"].values()],
-        verdict=f"Baselines of the run {report['run']}.",
+        [workspace.runs / name for name in report.lines.values()],
+        verdict=f"Baselines of the run {report.run}.",
         rows=_even(rows),
     )
 
 
-def _of_parts(workspace: WorkspaceFolder, report: Mapping[str, Any]) -> Group:
+def _group_parts(workspace: WorkspaceFolder, report: SuiteReport) -> Group:
     rows = [
         {
-            "part": part["label"],
-            "run": part["run"],
-            **_means(part["metrics"]),
-            "questions": part["n"],
-            "failed questions": part["n_errors"],
-            "seconds": part["seconds"],
+            "part": part.label,
+            "run": part.run,
+            **_cells(part.metrics),
+            "questions": part.n,
+            "failed questions": part.n_errors,
+            "seconds": part.seconds,
         }
-        for part in report["parts"]
+        for part in report.parts
     ]
     return Group(
-        report["name"],
+        report.name,
         "suite",
-        [workspace.runs / part["run"] for part in report["parts"]],
-        verdict=" ".join([f"Suite {report['suite']}.", *report.get("notes", ())[:MOST_NOTES]]),
+        [workspace.runs / part.run for part in report.parts],
+        verdict=" ".join([f"Suite {report.suite}.", *report.notes[:MOST_NOTES]]),
         rows=_even(rows),
-        files=[ExperimentStore(workspace.path).folder(report["name"]) / REPORT],
+        files=[ExperimentStore(workspace.path).folder(report.name) / REPORT],
     )
 
 
-def _of_variants(workspace: WorkspaceFolder, report: Mapping[str, Any], kind: str) -> Group | None:
-    if not report["variants"]:
+def _group_variants(workspace: WorkspaceFolder, report: RankingReport, kind: str) -> Group | None:
+    if not report.variants:
         return None
-    rows = _even([_variant(workspace, row, report["metric"]) for row in report["variants"]])
+    rows = _even([_variant(workspace, row, report.metric) for row in report.variants])
     columns = list(rows[0])
-    for variant, sentence in report["failed"].items():
+    for variant, sentence in report.failed.items():
         rows.append({**dict.fromkeys(columns), "variant": variant, "error": sentence})
-    names = [row["run"] for row in report["variants"]]
+    names = [row.run for row in report.variants]
     return Group(
-        report["sweep"],
+        report.sweep,
         kind,
         [workspace.runs / name for name in names],
-        best=names[0] if report["metric"] or len(names) == 1 else "",
-        verdict=report["verdict"],
+        best=names[0] if report.metric or len(names) == 1 else "",
+        verdict=report.verdict,
         rows=_even(rows),
     )
 
 
-def _variant(
-    workspace: WorkspaceFolder, row: Mapping[str, Any], metric: str | None
-) -> dict[str, Any]:
+def _variant(workspace: WorkspaceFolder, row: VariantResult, metric: str | None) -> TrackedRow:
     """A variant; its metrics are over the questions that all variants share, where there are several."""
-    report = RunFolder(workspace.runs / row["run"]).report() or RunReport()
-    means = row["metrics"] or as_json(report.metrics)
+    report = RunFolder(workspace.runs / row.run).report() or RunReport()
+    means = row.metrics or report.metrics
     ordered = {name: means[name] for name in sorted(means, key=lambda name: name != metric)}
-    cells: dict[str, Any] = {"variant": row["variant"], "run": row["run"], **_means(ordered)}
-    if row["difference"] is not None:
+    cells: TrackedRow = {"variant": row.variant, "run": row.run, **_cells(ordered)}
+    if row.difference is not None:
         cells |= {
-            "difference to the best": row["difference"],
-            "difference low": row["low"],
-            "difference high": row["high"],
-            "p (corrected)": row["p_corrected"],
+            "difference to the best": row.difference,
+            "difference low": row.low,
+            "difference high": row.high,
+            "p (corrected)": row.p_corrected,
         }
     return {**cells, "failed questions": report.n_errors, "seconds": report.seconds}
 
 
-def _means(means: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _cells(means: Mapping[str, Estimate]) -> TrackedRow:
     """Each mean as four columns."""
-    cells: dict[str, Any] = {}
+    cells: TrackedRow = {}
     for name, mean in means.items():
-        cells[name] = mean["value"]
-        cells |= {f"{name} {key}": mean[key] for key in ("low", "high", "n")}
+        cells |= {
+            name: mean.value,
+            f"{name} low": mean.low,
+            f"{name} high": mean.high,
+            f"{name} n": mean.n,
+        }
     return cells
 
 
-def _even(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _even(rows: Sequence[TrackedRow]) -> list[TrackedRow]:
     """The rows with the columns of all."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return [{name: row.get(name) for name in columns} for row in rows]

@@ -15,6 +15,7 @@ from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.comparison import Comparison
 from rallebench.core.costs import Cost
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.json_values import as_json
 from rallebench.core.tables import Table
 from rallebench.core.waterfall import STAGES
@@ -103,11 +104,11 @@ def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
             runs.append(name)
             continue
         report = ExperimentStore(workspace.path).open(name, "suite run").report
-        if report is None:
+        if not isinstance(report, SuiteReport):
             raise UsageError(
                 f"The suite run {name!r} has not ended yet; run it again under its name, or name its runs."
             )
-        runs += [part["run"] for part in report["parts"]]
+        runs += [part.run for part in report.parts]
     return list(dict.fromkeys(runs))
 
 

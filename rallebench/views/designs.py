@@ -276,10 +276,10 @@ def stored_request(
     request, resume = stored.request, {"resume": True} if stored.kind == "batch" else {}
     return ExperimentRequest(
         workspace,
-        str(request.get("llm") or ""),
-        {**request["settings"], **resume},
-        request.get("limit"),
-        int(request.get("seed") or 0),
+        request.llm,
+        {**request.settings, **resume},
+        request.limit,
+        request.seed,
         allow_python,
         stored.kind,
         name,

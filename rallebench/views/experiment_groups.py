@@ -11,8 +11,18 @@ from typing import Any
 
 from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError
+from rallebench.core.experiment_reports import (
+    BaselinesReport,
+    PartResult,
+    RankingReport,
+    SuiteReport,
+    TradeoffReport,
+    VariantResult,
+)
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import FEW, LEVEL
+from rallebench.core.report import Estimate
+from rallebench.core.tables import Table
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
@@ -35,7 +45,7 @@ ALMOST = 0.99
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
     """An experiment in a line. ``winner``: the label of its best run, "" where none is or its runs do not compete; ``open``: why that has not won, "" where
-    it has; ``mean``: as JSON; ``share``: whether that is a share; ``beside``: what the winner is compared with, in words;
+    it has; ``share``: whether that is a share; ``beside``: what the winner is compared with, in words;
     ``sure``: whether the difference is more than chance, None where none was tested. ``ended``: whether its report is written;
     ``automatic``: whether the program chose its name; ``problem``: why it cannot be read."""
 
@@ -48,7 +58,7 @@ class ExperimentRow:
     automatic: bool = False
     winner: str = ""
     open: str = ""
-    mean: Mapping[str, Any] | None = None
+    mean: Estimate | None = None
     share: bool = True
     metric: str = ""
     beside: str = ""
@@ -94,9 +104,16 @@ def _experiment_row(stored: StoredExperiment, folder: Path) -> ExperimentRow:
         files[0].stat().st_mtime,
         _is_automatic(stored),
     )
-    if stored.report is None:
-        return line
-    return _WINNERS.get(stored.kind, _of_suite)(line, stored)
+    report = stored.report
+    if isinstance(report, RankingReport):
+        return _with_variants(line, report, stored)
+    if isinstance(report, TradeoffReport):
+        return _with_points(line, report)
+    if isinstance(report, BaselinesReport):
+        return _with_baselines(line, report)
+    if isinstance(report, SuiteReport):
+        return _with_parts(line, report, stored.kind)
+    return line
 
 
 def _is_automatic(stored: StoredExperiment) -> bool:
@@ -105,17 +122,16 @@ def _is_automatic(stored: StoredExperiment) -> bool:
         return True
     request = stored.request
     if stored.kind == "baselines":
-        own = baseline_name(str(request["settings"]["run"]), "baselines")
+        own = baseline_name(str(request.settings["run"]), "baselines")
         return stored.name in (own, f"{own} {LONG}")
     if stored.kind not in SUITES:
         return False
-    settings, limit = request.get("settings") or {}, request.get("limit")
-    return stored.name == suite_name(stored.kind, str(request.get("llm") or ""), settings, limit)
+    return stored.name == suite_name(stored.kind, request.llm, request.settings, request.limit)
 
 
 def experiment_title(stored: StoredExperiment) -> str:
     """The title of an experiment: its fields, its paper or its kind."""
-    settings = stored.request.get("settings") or {}
+    settings = stored.request.settings
     if stored.kind == "sweep":
         names = [field_label(text.partition("=")[0]) for text in settings.get("vary", ())]
         return f"Sweep of {join_names(dict.fromkeys(names))}"
@@ -129,15 +145,15 @@ def experiment_title(stored: StoredExperiment) -> str:
 def experiment_summary(stored: StoredExperiment) -> str:
     """Its runs, its questions, its model."""
     request = stored.request
-    settings = request.get("settings") or {}
+    settings = request.settings
     count = len(stored.runs) or len(settings.get("indexes", ()))
     if stored.kind == "sweep" and stored.report is None:
         with suppress(RalleError):  # a prompt's file may be gone
             count = len(variants_of(settings))
     noun = {"sweep": "variant", "tradeoff": "index", "batch": "chain"}.get(stored.kind, "run")
     plural = "indexes" if noun == "index" and count != 1 else f"{noun}{'s' * (count != 1)}"
-    first = f"first {request['limit']}" if request.get("limit") else ""
-    words = [f"{count} {plural}", settings.get("dataset", ""), str(request.get("llm") or ""), first]
+    first = f"first {request.limit}" if request.limit else ""
+    words = [f"{count} {plural}", settings.get("dataset", ""), request.llm, first]
     return " · ".join(str(word) for word in words if word)
 
 
@@ -197,13 +213,13 @@ class Standing:
         return f"{self.equal[0]} leads" if self.alike else ""
 
 
-def standing(rows: Sequence[Mapping[str, Any]], name: str) -> Standing:
+def standing(rows: Sequence[VariantResult], name: str) -> Standing:
     """Return whether the first of the variants, best first, has won by a metric."""
-    first = rows[0]["metrics"][name]
-    equal, alike, few = [], [], first["n"] < FEW
+    first = rows[0].metrics[name]
+    equal, alike, few = [], [], first.n < FEW
     for row in rows:
-        label, p = plain_label(row["variant"]), row["p_corrected"]
-        if round(row["metrics"][name]["value"] - first["value"], 9) == 0:
+        label, p = plain_label(row.variant), row.p_corrected
+        if round((row.metrics[name].value or 0.0) - (first.value or 0.0), 9) == 0:
             equal.append(label)
         elif p is None or p >= LEVEL:
             alike.append(label)
@@ -211,26 +227,24 @@ def standing(rows: Sequence[Mapping[str, Any]], name: str) -> Standing:
     return Standing(equal, alike, few)
 
 
-def _of_variants(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
-    report = stored.report or {}
-    rows, name = report["variants"], report["metric"]
+def _with_variants(
+    line: ExperimentRow, report: RankingReport, stored: StoredExperiment
+) -> ExperimentRow:
+    rows, name = report.variants, report.metric
     if not rows or not name:
         return line
     base = _base_label(stored)
     beside, difference, corrected = "", None, None
-    row = (
-        next((row for row in rows[1:] if row["variant"] == base), None) or (rows[1:2] or [None])[0]
-    )
-    if row is not None and row["difference"] is not None:
-        what = "the chain as it is" if row["variant"] == base else row["variant"]
-        if rows[0]["variant"] == base:
-            what = row["variant"]
-        beside, difference, corrected = what, -row["difference"], row["p_corrected"]
+    row = next((row for row in rows[1:] if row.variant == base), next(iter(rows[1:]), None))
+    if row is not None and row.difference is not None:
+        is_base = row.variant == base and rows[0].variant != base
+        beside = "the chain as it is" if is_base else row.variant
+        difference, corrected = -row.difference, row.p_corrected
     return replace(
         line,
-        winner=plain_label(rows[0]["variant"]),
+        winner=plain_label(rows[0].variant),
         open=standing(rows, name).open,
-        mean=rows[0]["metrics"].get(name),
+        mean=rows[0].metrics.get(name),
         metric=metric_label(name),
         share=is_share(name),
         beside=plain_label(beside),
@@ -241,7 +255,7 @@ def _of_variants(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow
 
 def _base_label(stored: StoredExperiment) -> str:
     """The variant that is the chain as it is; "" if none is."""
-    settings = stored.request.get("settings") or {}
+    settings = stored.request.settings
     if stored.kind != "sweep":
         return ""
     try:
@@ -265,64 +279,61 @@ def plain_label(label: str) -> str:
     return ", ".join(parts)
 
 
-def _of_points(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
-    points = [p for p in (stored.report or {})["points"] if not p["error"]]
-    ranked = [p for p in points if p["recall"] is not None and p["single_ms"]]
+def _with_points(line: ExperimentRow, report: TradeoffReport) -> ExperimentRow:
+    timed = [p for p in report.points if not p.error and p.single_ms]
     name = "recall"
-    if not ranked:
-        ranked, name = [p for p in points if p["quality"].get("Rprec") and p["single_ms"]], "Rprec"
-    if not ranked:
+    values = [(p.recall, p.single_ms, p) for p in timed if p.recall is not None]
+    if not values:
+        name = "Rprec"
+        values = [(share, p.single_ms, p) for p in timed if (share := p.quality.get("Rprec"))]
+    if not values:
         return line
-    value = {id(p): p["recall"] if name == "recall" else p["quality"]["Rprec"] for p in ranked}
-    best = max(value.values())
-    winner = min((p for p in ranked if value[id(p)] >= ALMOST * best), key=lambda p: p["single_ms"])
-    slowest = max(ranked, key=lambda p: p["single_ms"])
-    times = slowest["single_ms"] / winner["single_ms"]
-    beside = f"{times:.1f} times as fast as {_point(slowest)}" if winner is not slowest else ""
-    mean = {"value": value[id(winner)], "low": None, "high": None, "n": winner["n"]}
-    return replace(line, winner=_point(winner), mean=mean, metric=name, beside=beside)
+    best = max(value for value, _, _ in values)
+    share, fastest, winner = min(
+        (entry for entry in values if entry[0] >= ALMOST * best), key=lambda entry: entry[1] or 0.0
+    )
+    _, longest, slowest = max(values, key=lambda entry: entry[1] or 0.0)
+    times = (longest or 0.0) / (fastest or 1.0)
+    beside = f"{times:.1f} times as fast as {slowest.label}" if winner is not slowest else ""
+    mean = Estimate(share, n=winner.n)
+    return replace(line, winner=winner.label, mean=mean, metric=name, beside=beside)
 
 
-def _point(point: Mapping[str, Any]) -> str:
-    knobs = ", ".join(f"{name} {value}" for name, value in point["knobs"].items())
-    return f"{point['index']} ({knobs})" if knobs else str(point["index"])
-
-
-def _of_baselines(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
-    report = stored.report or {}
-    metrics = report.get("metrics") or {}
-    name = deciding_metric(metrics) or next(iter(metrics), "")
-    row = metrics.get(name, {})
+def _with_baselines(line: ExperimentRow, report: BaselinesReport) -> ExperimentRow:
+    name = deciding_metric(report.metrics) or next(iter(report.metrics), "")
+    row = report.metrics.get(name, {})
     if "run" not in row:
         return line
-    others = [(LABELS.get(c, c), row[c]["value"]) for c in row if c != "run"]
+    others = [(LABELS.get(c, c), row[c].value) for c in row if c != "run"]
     beside = ", ".join(f"{label} {100 * v:.1f} %" for label, v in others if v is not None)
     return replace(line, mean=row["run"], metric=name, beside=beside)
 
 
-def _of_suite(line: ExperimentRow, stored: StoredExperiment) -> ExperimentRow:
+def _with_parts(line: ExperimentRow, report: SuiteReport, kind: str) -> ExperimentRow:
     """The first figure of a table that the paper prints, too; else the parts by the first share that all have: the best of those
     that compete, or the least and the most of those that do not."""
-    report, competes = stored.report or {}, competing(stored.kind)
-    for table in report.get("tables", ()):
+    for table in report.tables:
         if pair := _beside_paper(table):
             head, mean, printed = pair
-            percent = bool(table["percent"])
-            figure = f"{100 * printed:.1f} %" if percent else f"{printed:g}"
-            return replace(line, mean=mean, metric=head, share=percent, beside=f"paper: {figure}")
-    parts = report.get("parts") or ()
-    names = [n for n in (parts[0]["metrics"] if parts else ()) if _shares(parts, n)]
-    if not names:
+            figure = f"{100 * printed:.1f} %" if table.percent else f"{printed:g}"
+            beside = f"paper: {figure}"
+            return replace(line, mean=mean, metric=head, share=table.percent, beside=beside)
+    parts = report.parts
+    shares = [
+        (n, values) for n in (parts[0].metrics if parts else ()) if (values := _shares(parts, n))
+    ]
+    if not shares:
         return line
-    ranked = sorted(parts, key=lambda part: part["metrics"][names[0]]["value"], reverse=True)
-    mean, metric = ranked[0]["metrics"][names[0]], metric_label(names[0])
-    if competes:
-        return replace(line, winner=ranked[0]["label"], mean=mean, metric=metric)
+    name, values = shares[0]
+    ranked = sorted(zip(values, parts), key=lambda pair: pair[0], reverse=True)
+    best, metric = ranked[0][1], metric_label(name)
+    if competing(kind):
+        return replace(line, winner=best.label, mean=best.metrics[name], metric=metric)
     if len(parts) == 1:
-        return replace(line, mean=mean, metric=metric)
+        return replace(line, mean=best.metrics[name], metric=metric)
     ends = (
-        f"{plain_label(part['label'])}: {metric} {100 * part['metrics'][names[0]]['value']:.1f} %"
-        for part in (ranked[-1], ranked[0])
+        f"{plain_label(part.label)}: {metric} {100 * value:.1f} %"
+        for value, part in (ranked[-1], ranked[0])
     )
     return replace(line, metric=metric, beside=" · ".join(ends))
 
@@ -332,22 +343,23 @@ def competing(kind: str) -> bool:
     return bool(EXPERIMENTS.entry(kind).traits.get("competes", False))
 
 
-def _shares(parts: Sequence[Mapping[str, Any]], name: str) -> bool:
-    """Return whether a metric of which more is better is a share in all parts."""
+def _shares(parts: Sequence[PartResult], name: str) -> list[float]:
+    """The shares of a metric of which more is better, one a part; [] unless all parts have one."""
     if name.partition(":")[0] not in DECIDING:
-        return False
-    values = [(part["metrics"].get(name) or {}).get("value") for part in parts]
-    return all(value is not None and 0 <= value <= 1 for value in values)
+        return []
+    values = [part.metrics[name].value for part in parts if name in part.metrics]
+    known = [value for value in values if value is not None and 0 <= value <= 1]
+    return known if len(known) == len(parts) else []
 
 
-def _beside_paper(table: Mapping[str, Any]) -> tuple[str, Mapping[str, Any], float] | None:
+def _beside_paper(table: Table) -> tuple[str, Estimate, float] | None:
     """(heading, our mean, the paper's figure) of the first column that both have."""
-    ours = next((row for row in table["rows"] if not is_printed(str(row[0]))), None)
-    printed = next((row for row in table["rows"] if is_printed(str(row[0]))), None)
+    ours = next((row for row in table.rows if not is_printed(str(row[0]))), None)
+    printed = next((row for row in table.rows if is_printed(str(row[0]))), None)
     if ours is None or printed is None:
         return None
-    for head, mean, figure in zip(table["columns"][1:], ours[1:], printed[1:]):
-        if isinstance(mean, dict) and mean["value"] is not None and isinstance(figure, float):
+    for head, mean, figure in zip(table.labels[1:], ours[1:], printed[1:]):
+        if isinstance(mean, Estimate) and mean.value is not None and isinstance(figure, float):
             return head, mean, figure
     return None
 
@@ -359,11 +371,3 @@ def is_printed(name: str) -> bool:
     (True, False)
     """
     return "paper" in name.lower()
-
-
-_WINNERS = {
-    "sweep": _of_variants,
-    "batch": _of_variants,
-    "tradeoff": _of_points,
-    "baselines": _of_baselines,
-}

@@ -9,15 +9,16 @@ from typing import Any
 
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import complete
+from rallebench.core.experiment_reports import RankingReport
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.report import Estimate
-from rallebench.core.types import Chain, Json
+from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps import indexing, remarks
-from rallebench.experiments.sweeps.results import headline, opened
+from rallebench.experiments.sweeps.results import headline, open_sweep
 from rallebench.experiments.sweeps.running import sweep_settings, variants_of
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.workspace.checking import check_chain
@@ -176,9 +177,9 @@ def baselines_request(
     )
 
 
-def stored_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> Json:
+def stored_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> RankingReport:
     """A stored sweep: its variants ranked by ``metric``, and why others are missing. Raises UsageError without one."""
-    return opened(workspace, name, metric)
+    return open_sweep(workspace, name, metric)
 
 
 def sweep_headline(means: Mapping[str, Estimate]) -> str:

@@ -7,12 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import COLUMNS
 from rallebench.analysis.suites import differences, match_runs
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import (
+    BaselinesReport,
+    Point,
+    RankingReport,
+    SuiteReport,
+)
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
 from rallebench.core.report import Estimate, RunReport
@@ -22,8 +27,7 @@ from rallebench.core.tables import Column, Figure, Table
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.sweeps.results import opened
-from rallebench.experiments.tradeoff import Point
+from rallebench.experiments.sweeps.results import open_sweep
 from rallebench.views.experiment_groups import (
     decides,
     field_label,
@@ -43,10 +47,10 @@ MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The variants of a sweep, or the chains of a folder, best first. ``document``: as ``sweeps.results.ranked`` gives it;
-    ``metrics``: those by which it can be ranked; ``reports``: run → its report."""
+    """The variants of a sweep, or the chains of a folder, best first. ``metrics``: those by which it can be ranked; ``reports``:
+    run → its report."""
 
-    document: Mapping[str, Any]
+    result: RankingReport
     metrics: tuple[str, ...] = ()
     reports: Mapping[str, RunReport] = field(default_factory=dict)
 
@@ -54,24 +58,18 @@ class Ranking:
 def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") -> Ranking:
     """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
     if stored.kind == "sweep":
-        by = by or str(stored.request["settings"].get("metric") or "")
-        document: Mapping[str, Any] = opened(workspace, stored.name, by)
+        by = by or str(stored.request.settings.get("metric") or "")
+        result = open_sweep(workspace, stored.name, by)
+    elif isinstance(stored.report, RankingReport):
+        result = stored.report
     else:
-        nothing: dict[str, Any] = {
-            "variants": [],
-            "metric": None,
-            "failed": {},
-            "verdict": "",
-            "warnings": [],
-        }
-        document = stored.report or nothing
-    variants = document["variants"]
+        result = RankingReport()
     reports = {
-        row["run"]: RunFolder.open(workspace.runs, row["run"]).report() or RunReport()
-        for row in variants
+        row.run: RunFolder.open(workspace.runs, row.run).report() or RunReport()
+        for row in result.variants
     }
-    names = tuple(filter(decides, variants[0]["metrics"])) if variants else ()
-    return Ranking(document, names, reports)
+    names = tuple(filter(decides, result.variants[0].metrics)) if result.variants else ()
+    return Ranking(result, names, reports)
 
 
 def replayed_runs(value: Ranking) -> set[str]:
@@ -81,17 +79,18 @@ def replayed_runs(value: Ranking) -> set[str]:
 
 def verdict(value: Ranking) -> tuple[str, str]:
     """The winner and the reason, in sentences that claim no more than the numbers show."""
-    rows, name = value.document["variants"], value.document["metric"]
+    rows, name = value.result.variants, value.result.metric
     if not name or len(rows) < 2:
-        return "No winner.", str(value.document["verdict"])
-    first, place = rows[0]["metrics"][name], standing(rows, name)
-    score = f"{100 * first['value']:.1f} %" if is_share(name) else f"{first['value']:.4g}"
-    reason = [f"{metric_label(name)} {score} on {first['n']:,} questions."]
+        return "No winner.", value.result.verdict
+    first, place = rows[0].metrics[name], standing(rows, name)
+    best = first.value or 0.0
+    score = f"{100 * best:.1f} %" if is_share(name) else f"{best:.4g}"
+    reason = [f"{metric_label(name)} {score} on {first.n:,} questions."]
     if len(place.equal) > 1:
         reason.append(f"The cheapest is {place.equal[0]}.")
     others = len(rows) - len(place.equal)
     if place.few and (place.alike or not others):
-        count = "1 question is" if first["n"] == 1 else f"{first['n']:,} questions are"
+        count = "1 question is" if first.n == 1 else f"{first.n:,} questions are"
         reason.append(f"{count} too few to show a difference.")
     elif place.alike:
         names = ", ".join(place.alike[:4])
@@ -107,44 +106,33 @@ def verdict(value: Ranking) -> tuple[str, str]:
 
 def ranking_table(value: Ranking) -> Table:
     """The ranking as a table for files: every metric that all variants have."""
-    document = value.document
+    result = value.result
     columns = [Column("variant", "text"), *(Column(metric_label(n)) for n in value.metrics)]
     columns += [Column("to the best", "delta"), Column("p, corrected", "p"), Column("run", "text")]
     rows = tuple(
         (
-            row["variant"],
-            *(row["metrics"].get(n) for n in value.metrics),
-            row["difference"],
-            row["p_corrected"],
-            row["run"],
+            row.variant,
+            *(row.metrics.get(n) for n in value.metrics),
+            row.difference,
+            row.p_corrected,
+            row.run,
         )
-        for row in document["variants"]
+        for row in result.variants
     )
-    return Table(str(document.get("sweep", "")), tuple(columns), rows, note=document["verdict"])
+    return Table(result.sweep, tuple(columns), rows, note=result.verdict)
 
 
 def figures(value: Ranking) -> list[Figure]:
     """Means over the values of a number that was varied, or a bar a variant; quality against seconds and tokens."""
-    document = value.document
-    name = document["metric"]
-    if not name or not document["variants"]:
+    name, variants = value.result.metric, value.result.variants
+    if not name or not variants:
         return []
-    means = [
-        (
-            row["variant"],
-            Estimate(*(row["metrics"][name][key] for key in ("value", "low", "high", "n"))),
-        )
-        for row in document["variants"]
-    ]
+    means = [(row.variant, row.metrics[name]) for row in variants]
     high = 1.0 if is_share(name) else None
     drawn = [_over(means, name, high)]
-    measured = [
-        (plain_label(row["variant"]), value.reports[row["run"]]) for row in document["variants"]
-    ]
+    measured = [(plain_label(row.variant), value.reports[row.run]) for row in variants]
     stale = replayed_runs(value)
-    timed = [
-        row for row, variant in zip(measured, document["variants"]) if variant["run"] not in stale
-    ]
+    timed = [row for row, variant in zip(measured, variants) if variant.run not in stale]
     for across, label in [*deployment.COST_AXES.items()][:2]:
         of = timed if across == "seconds_per_question" else measured
         points = deployment.points(of, name, across)
@@ -258,19 +246,14 @@ def tradeoff_table(points: Sequence[Point]) -> Table:
     return Table("", columns, rows)
 
 
-def baseline_table(report: Mapping[str, Any]) -> Table:
+def baseline_table(report: BaselinesReport) -> Table:
     """The run between its baselines."""
-    names = ["run", *(c for c in report["columns"] if c != "run")]
+    names = ["run", *(c for c in report.columns if c != "run")]
     columns = (Column("metric", "text"), *(Column(COLUMNS.get(n, n)) for n in names))
     rows = tuple(
-        (metric_label(m), *(row.get(n) for n in names)) for m, row in report["metrics"].items()
+        (metric_label(m), *(row.get(n) for n in names)) for m, row in report.metrics.items()
     )
     return Table("", columns, rows)
-
-
-def baseline_tests(report: Mapping[str, Any]) -> Table:
-    """The run against each of its baselines, question by question."""
-    return Table.from_json(report["tests"])
 
 
 # files, pairs, requests
@@ -306,7 +289,7 @@ def beside(
     store = ExperimentStore(workspace.path)
     pair = store.open(first), store.open(other)
     for stored in pair:
-        if stored.report is None or "parts" not in stored.report:
+        if not isinstance(stored.report, SuiteReport):
             raise UsageError(
                 f"{stored.name} has no parts to be compared; choose another experiment."
             )
@@ -322,11 +305,10 @@ def comparable(workspace: WorkspaceFolder, stored: StoredExperiment) -> list[str
 
 def experiment_runs(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
     """(label, run) of everything that was run; of an experiment that has not ended, what was begun."""
-    report = stored.report or {}
-    if "parts" in report:
-        yield from ((part["label"], part["run"]) for part in report["parts"])
-    elif stored.kind == "baselines" and report:
-        yield from report["lines"].items()
+    if isinstance(stored.report, SuiteReport):
+        yield from ((part.label, part.run) for part in stored.report.parts)
+    elif isinstance(stored.report, BaselinesReport):
+        yield from stored.report.lines.items()
     else:
         yield from stored.runs.items()
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError
+from rallebench.core.experiment_reports import OwnRow, SuiteReport
+from rallebench.core.experiments import StoredExperiment
 from rallebench.core.registry import unknown
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Column, Figure, Table
@@ -20,7 +22,6 @@ from rallebench.experiments.benchmarks import (
     table_figures,
 )
 from rallebench.experiments.published.plots import OURS
-from rallebench.experiments.published.rows import OwnRow, rows_of
 from rallebench.experiments.published.tables import PublishedRow, PublishedTable
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -142,20 +143,24 @@ def own_rows(
 
     store, rows = ExperimentStore(workspace.path), []
     for name in names:
-        own = rows_of(store.open(name).report or {}, table.name)
+        own = own_rows_in(store.open(name), table.name)
         if not own:
             raise NotFoundError(
                 f"The experiment {name!r} has nothing of this table ({reference(table.name)}); name one of its benchmark."
             )
         rows += [Beside(name, row) for row in own]
     for name in store.names() if not names else ():
-        with suppress(RalleError, LookupError, TypeError, ValueError):
-            rows += [
-                Beside(name, row) for row in rows_of(store.open(name).report or {}, table.name)
-            ]
+        with suppress(RalleError):
+            rows += [Beside(name, row) for row in own_rows_in(store.open(name), table.name)]
         if len({row.experiment for row in rows}) == MOST:
             break
     return rows
+
+
+def own_rows_in(stored: StoredExperiment, table: str = "") -> list[OwnRow]:
+    """The rows of an experiment for a printed table, or for all."""
+    rows = stored.report.rows if isinstance(stored.report, SuiteReport) else ()
+    return [row for row in rows if table in ("", row.table)]
 
 
 def counts(workspace: WorkspaceFolder) -> dict[str, int]:
@@ -165,8 +170,8 @@ def counts(workspace: WorkspaceFolder) -> dict[str, int]:
     store = ExperimentStore(workspace.path)
     experiments: dict[str, set[str]] = {}
     for name in store.names():
-        with suppress(RalleError, LookupError, TypeError, ValueError):
-            for row in rows_of(store.open(name).report or {}):
+        with suppress(RalleError):
+            for row in own_rows_in(store.open(name)):
                 if not row.why:
                     experiments.setdefault(reference(row.table), set()).add(name)
     return {table: len(names) for table, names in experiments.items()}

@@ -103,9 +103,9 @@ def test_a_builder_that_is_stopped_continues_and_asks_only_for_the_rest(bench: W
             break
     building.close()
     stored = open_builder(bench.workspace, "mine")
-    assert stored.report is None and stored.stages["2-replies"]["rows"] == 1
+    assert stored.report is None and stored.stages["2-replies"].rows == 1
     counts = {
-        rows.label: rows.counts["made"]
+        rows.label: rows.counts.new
         for rows in complete(bench.experiments.run(stored.request, OPTIONS)).rows
     }
     assert counts == {"1-names": 0, "2-replies": 2}
@@ -119,7 +119,7 @@ def test_an_edited_stage_is_honoured_and_files_of_the_report_are_whole(bench: Wo
     write_lines(stage, [{**row, "keep": row["id"] != "Rhea"} for row in read_lines(stage)])
     again = complete(bench.experiments.run(request(bench), OPTIONS))
     assert [row["id"] for row in read_lines(Path(again.files[0]))] == ["Titan", "Dione"]
-    assert [rows.counts["made"] for rows in again.rows] == [0, 0]
+    assert [rows.counts.new for rows in again.rows] == [0, 0]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_damaged_summaries_are_named_with_their_mend_and_made_anew_by_the_next_b
     with pytest.raises(BadFileError, match=r"summaries\.json was damaged .* build again"):
         open_builder(bench.workspace, "mine")
     again = complete(bench.experiments.run(request(bench), OPTIONS))
-    assert [rows.counts["made"] for rows in again.rows] == [0, 0]
+    assert [rows.counts.new for rows in again.rows] == [0, 0]
 
 
 def test_other_articles_under_the_name_of_a_builder_are_refused(bench: Workbench) -> None:

@@ -15,9 +15,10 @@ from small_workspace import CommandLine, everything, make_workspace
 
 from rallebench.core.errors import BadFileError, StoppedError, UsageError
 from rallebench.core.events import Event, Finished, Operation, Progress, complete
-from rallebench.core.experiments import ExperimentRequest, ExperimentResult
+from rallebench.core.experiment_reports import Point, TradeoffReport
+from rallebench.core.experiments import ExperimentRequest, ExperimentResult, RequestContent
 from rallebench.core.runs import RunOptions
-from rallebench.experiments.tradeoff import Point, Tradeoff, from_json, probe
+from rallebench.experiments.tradeoff import probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
 from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
 from rallebench.services.jobs import job_pieces
@@ -49,7 +50,7 @@ def measure(
 
 
 @pytest.fixture(scope="module")
-def result(workspace: Path) -> Tradeoff:
+def result(workspace: Path) -> TradeoffReport:
     """Five indexes and one that was damaged after its build, measured once for all tests."""
     bench = Workbench(workspace)
     list(bench.data.build_index("hurt", workspace / "corpus.tsv", "numpy-flat", encoder="hashing"))
@@ -74,12 +75,14 @@ def stored(workspace: Path, name: str) -> dict[str, Any]:
     return {key: value for key, value in report.items() if key not in ("request", "made", "seal")}
 
 
-def points(result: Tradeoff, index: str) -> list[Point]:
+def points(result: TradeoffReport, index: str) -> list[Point]:
     return [point for point in result.points if point.index == index]
 
 
 @pytest.mark.slow
-def test_every_index_is_measured_at_gains_and_costs(bench: Workbench, result: Tradeoff) -> None:
+def test_every_index_is_measured_at_gains_and_costs(
+    bench: Workbench, result: TradeoffReport
+) -> None:
     expected = ["hurt", "tiny", "tiny-flat", "tiny-hnsw", "both"]
     assert list(dict.fromkeys(point.index for point in result.points)) == expected
     for point in result.points[1:]:
@@ -94,7 +97,9 @@ def test_every_index_is_measured_at_gains_and_costs(bench: Workbench, result: Tr
     assert flat.disk == bench.workspace.manifests()["tiny-flat"].bytes and flat.passages == 6
 
 
-def test_recall_is_of_exact_neighbours_at_the_settings_that_a_kind_has(result: Tradeoff) -> None:
+def test_recall_is_of_exact_neighbours_at_the_settings_that_a_kind_has(
+    result: TradeoffReport,
+) -> None:
     (flat,), graphs = points(result, "tiny-flat"), points(result, "tiny-hnsw")
     assert (flat.recall, flat.label) == (1.0, "tiny-flat")
     assert [point.knobs for point in graphs] == [{"ef_search": 8}, {"ef_search": 32}]
@@ -111,14 +116,16 @@ def test_a_kind_says_which_values_of_its_knobs_are_worth_comparing() -> None:
 
 
 @pytest.mark.slow
-def test_a_measurement_is_never_made_again_or_replaced(bench: Workbench, result: Tradeoff) -> None:
+def test_a_measurement_is_never_made_again_or_replaced(
+    bench: Workbench, result: TradeoffReport
+) -> None:
     events: list[Event] = []
     names = ("tiny", "tiny-flat")
     first = complete(measure(bench, "again", names, 3), events.append)
     expected = ["tiny", "tiny-flat exact", "tiny-flat"]
     assert [e.task for e in events if isinstance(e, Finished) and not e.reused] == expected
     events.clear()
-    assert complete(measure(bench, "again", names, 3), events.append).document == first.document
+    assert complete(measure(bench, "again", names, 3), events.append).stored == first.stored
     assert all(isinstance(event, Finished) and event.reused for event in events)
     damaged = bench.workspace.path / "experiments" / "again" / "measurements" / "tiny.json"
     stored = damaged.read_text()
@@ -167,14 +174,18 @@ def test_the_plan_says_what_would_be_measured_and_writes_nothing(
 @pytest.mark.parametrize(
     ("report", "error", "sentence"),
     [
-        ('{"points": [{"colour": 1}], "request": {}, "made": ""}', BadFileError, "is no trade-off"),
+        (
+            '{"points": [{"colour": 1}], "request": {}, "made": ""}',
+            BadFileError,
+            "was damaged by another program",
+        ),
         (None, UsageError, "has ended; measure it under its name"),
     ],
 )
 def test_a_trade_off_without_a_whole_report_says_so(
     bench: Workbench, report: str | None, error: type[Exception], sentence: str
 ) -> None:
-    bench.experiments.store.save_request("odd", "tradeoff", {}, {}, "trade-off")
+    bench.experiments.store.save_request("odd", "tradeoff", RequestContent(), {}, "trade-off")
     if report:
         (bench.workspace.path / "experiments" / "odd" / "report.json").write_text(report)
     with pytest.raises(error, match=sentence):
@@ -277,7 +288,7 @@ def test_the_command_line_prints_one_document_or_a_table(workspace: Path, cli: C
     asked = ("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "-k", "3")
     document = cli.json(*asked, "--name", "as-json")
     assert document == stored(workspace, "as-json")
-    assert [point.index for point in from_json(document, "it").points] == ["tiny"]
+    assert [point["index"] for point in document["points"]] == ["tiny"]
     table = cli(*asked).out
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table
 

@@ -20,6 +20,7 @@ from rallebench.core.errors import (
     SettingError,
     UsageError,
 )
+from rallebench.core.experiment_reports import BuilderReport
 from rallebench.gui.frame import Event, Page
 from rallebench.gui.places._data_build import mark_chunks
 from rallebench.gui.places._data_builders import outcome as outcome
@@ -470,8 +471,8 @@ def test_every_builder_shows_its_own_settings(page: Page) -> None:
 
 
 def test_a_dataset_without_a_question_is_no_success() -> None:
-    assert 'class="bad"' in outcome({"name": "mine", "counts": {}})
-    assert 'class="good"' in outcome({"name": "mine", "counts": {"questions": 2}})
+    assert 'class="bad"' in outcome(BuilderReport(name="mine"))
+    assert 'class="good"' in outcome(BuilderReport(name="mine", questions=2))
 
 
 def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None:
@@ -494,7 +495,7 @@ def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
     changed = {**row, "question": "What was by the sea?", "keep": True}
     begun.call("builder.save", {**data, "json": json.dumps(changed)})
     begun.call("builder.continue", {"id": "mine"})
-    assert ended(begun, "dataset builder", "mine").result.document["counts"]["questions"] == 2
+    assert ended(begun, "dataset builder", "mine").result.stored.questions == 2
     stages = texts(begun.call("builder.follow", {"id": "mine"})["#builder-stages"])
     assert "1 changed by hand" in stages
     begun.call("builder.toggle", data)
@@ -525,7 +526,7 @@ def test_an_annotator_keeps_corrects_or_rejects_row_after_row(begun: Page) -> No
     begun.call("builder.checked", {**data, "row": kept["id"], "keep": ""})
     assert "(1 of 1)" in begun.call("builder.rows", data)["#builder-rows"]
     begun.call("builder.continue", {"id": "mine"})
-    assert ended(begun, "dataset builder", "mine").result.document["counts"]["questions"] == 0
+    assert ended(begun, "dataset builder", "mine").result.stored.questions == 0
 
 
 def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:

@@ -55,7 +55,8 @@ from rallebench.core.types import Generate, Message, Outcome
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.common import scored_run
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, own_row
+from rallebench.core.experiment_reports import PUBLISHED
+from rallebench.experiments.published.rows import own_row
 from rallebench.metrics.judges import judge_named
 from rallebench.papers.common import flow_of
 from rallebench.papers.tides.benchmark import TIDES
@@ -93,7 +94,7 @@ def answer(request):
     row = own_row("tides_table1", request.llm, {"right": right}, why)
     rows = ((request.llm, right), *([] if why else [("Tides' paper: Luna", 0.25)]))
     table = Table("Tides", ("system", "right"), rows, True, row.note)
-    return Report({"headline": "right", KEY: [row.to_json()]}, tables=(table,))
+    return Report({"headline": "right", PUBLISHED: (row,)}, tables=(table,))
 
 
 @TIDES.suite("tides-low", form=FORM)

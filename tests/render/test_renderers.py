@@ -134,18 +134,16 @@ def test_a_table_as_latex_is_escaped_with_the_largest_share_in_bold() -> None:
     assert lines[5] == r"b & 25.0 \\" and lines[6] == r"c & -- \\"
 
 
-def test_a_table_survives_its_json() -> None:
+def test_a_table_as_json_has_formats_where_columns_differ() -> None:
     plain = Table("t", ("run", "EM"), (("a", Estimate(0.5, None, None, 3)),), True, "note")
     value = plain.to_json()
     assert set(value) == {"title", "columns", "rows", "percent", "note"}
     assert value["columns"] == ["run", "EM"]
-    assert text.table(Table.from_json(value)) == text.table(plain)
     columns = (Column("pair"), Column("difference", "delta"), Column("p", "p"), Column("EM"))
     mixed = Table("t", columns, (("a, b", 0.0512, 0.0004, 0.5),))
     value = mixed.to_json()
     assert value["formats"] == {"difference": "delta", "p": "p"}
     assert text.table(mixed)[-1].split()[2:] == ["+0.0512", "<", "0.001", "0.5000"]
-    assert text.table(Table.from_json(value)) == text.table(mixed)
 
 
 def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_by_value() -> None:

@@ -28,6 +28,7 @@ from rallebench.chains.overrides import with_overrides
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import ExperimentResult
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Example
 from rallebench.experiments import baselines
@@ -225,20 +226,20 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
         "gold" in name for name in bench.models.load_outcomes()
     )
     again = complete(perform(bench, "read"))
-    assert all(run.reused for run in again.runs) and again.document == result.document
+    assert all(run.reused for run in again.runs) and again.stored == result.stored
     shutil.rmtree(bench.workspace.path / "experiments")
     complete(perform(bench, "read"))
     assert bench.experiments.store.names(("baselines",)) == ["read baselines"], "reports are found"
     read = bench.runs.open("read")
     comparison = compare_baselines(read, baselines.stored_baselines(bench.workspace, read))
-    assert comparison["columns"] == ["closed-book", "random", "oracle", "ceiling"]
-    em = {column: mean["value"] for column, mean in comparison["metrics"]["em"].items()}
+    assert comparison.columns == ("closed-book", "random", "oracle", "ceiling")
+    em = {column: mean.value for column, mean in comparison.metrics["em"].items()}
     own = {em[column] for column in ("run", "closed-book", "oracle")}
     assert own == {1 / 8}, "this model says Titan whatever it reads"
-    assert em["ceiling"] == 1.0 and "ceiling" not in comparison["metrics"]["seconds"]
-    tests = {(row[0], row[1]): row for row in comparison["tests"]["rows"]}
+    assert em["ceiling"] == 1.0 and "ceiling" not in comparison.metrics["seconds"]
+    tests = {(row[0], row[1]): row for row in comparison.tests.rows}
     row = tests["the run less oracle passage", "em"]
-    assert row[2] == {"value": 0.0, "low": None, "high": None, "n": 8}
+    assert row[2] == Estimate(0.0, n=8)
     assert len({label for label, _ in tests}) == 3, "the ceiling is no run"
 
 
@@ -246,8 +247,8 @@ def test_the_baselines_of_a_run_with_a_seed_have_its_seed(bench: Workbench) -> N
     chain = bench.workspace.chain("read")
     seeded = prepared(bench.workspace, chain, "tiny-qa", name="it", seed=3, limit=1, track=False)
     list(bench.runs.run(seeded))
-    document = complete(perform(bench, "it")).document
-    assert list(document["lines"]) == ["closed-book", "random", "oracle"]
+    report = complete(perform(bench, "it")).stored
+    assert list(report.lines) == ["closed-book", "random", "oracle"]
 
 
 def test_a_stop_ends_the_lines_and_they_can_be_continued_afterwards(bench: Workbench) -> None:
@@ -283,7 +284,7 @@ def test_the_list_of_experiments_shows_a_run_beside_its_baselines(bench: Workben
     complete(perform(bench, "read"))
     row = experiment_groups.group(bench.workspace, "read baselines")
     assert row.mean is not None and (row.winner, row.metric) == ("", "em")
-    assert (row.mean["value"], row.mean["n"]) == (1 / 8, 8)
+    assert (row.mean.value, row.mean.n) == (1 / 8, 8)
     assert row.beside.startswith("closed book 12.5 %, ") and row.beside.endswith("ceiling 100.0 %")
 
 

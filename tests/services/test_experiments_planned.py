@@ -11,9 +11,11 @@ from rallebench.chains.overrides import with_overrides
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
-from rallebench.core.experiments import ExperimentRequest, StoredExperiment
+from rallebench.core.experiment_reports import PartResult, RankingReport, SuiteReport, VariantResult
+from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json, write_json
 from rallebench.core.forecast import Forecast, Range
+from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine import dry_run
@@ -182,7 +184,7 @@ def test_the_settings_of_a_search_are_offered_with_the_values_to_try(bench: Work
 
 def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workbench) -> None:
     begun = sweep(bench, {"k": ["1", "2"]}, seed=3)
-    bench.experiments.store.save_request("s", "sweep", begun.to_json(), {}, "sweep")
+    bench.experiments.store.save_request("s", "sweep", begun.content, {}, "sweep")
     assert designs.stored_request(bench.workspace, "s").to_json() == begun.to_json()
 
 
@@ -330,16 +332,12 @@ def test_the_winner_stands_beside_the_chain_as_it_is(bench: Workbench) -> None:
 
 def suite_report(kind: str, *values: float) -> experiment_groups.ExperimentRow:
     """The line of a suite whose parts have these shares of right answers."""
-    parts = [
-        {
-            "label": f"noise={i}",
-            "metrics": {"all_rate": {"value": v, "low": None, "high": None, "n": 9}},
-        }
+    parts = (
+        PartResult(f"noise={i}", metrics={"all_rate": Estimate(v, n=9)})
         for i, v in enumerate(values)
-    ]
-    stored = StoredExperiment("s", kind, {"settings": {}}, {}, {"parts": parts})
+    )
     line = experiment_groups.ExperimentRow("s", kind, "", "", True, 0.0)
-    return experiment_groups._of_suite(line, stored)
+    return experiment_groups._with_parts(line, SuiteReport(parts=tuple(parts)), kind)
 
 
 def test_a_robustness_test_has_no_winner_but_the_range_of_its_conditions() -> None:
@@ -347,7 +345,7 @@ def test_a_robustness_test_has_no_winner_but_the_range_of_its_conditions() -> No
     assert not row.winner and row.mean is None
     assert row.beside == "noise 0: all_rate 80.0 % · noise 1: all_rate 90.0 %"
     (mean,) = [suite_report("rgb-noise", 0.8).mean]
-    assert mean is not None and mean["value"] == 0.8
+    assert mean is not None and mean.value == 0.8
     assert suite_report("barag-modes", 0.8, 0.9).winner == "noise=1", "modes compete"
 
 
@@ -362,10 +360,10 @@ def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
     run(bench, sweep(bench, {"k": ["1", "2"]}))
     stored = bench.experiments.store.open("s")
     value = experiment_results.ranking(bench.workspace, stored, "f1")
-    assert value.document["metric"] == "f1" and "em" in value.metrics
+    assert value.result.metric == "f1" and "em" in value.metrics
     table = experiment_results.ranking_table(value)
-    assert table.title == "s" and table.note == value.document["verdict"]
-    assert [row[0] for row in table.rows] == [v["variant"] for v in value.document["variants"]]
+    assert table.title == "s" and table.note == value.result.verdict
+    assert [row[0] for row in table.rows] == [row.variant for row in value.result.variants]
     assert [len(row) for row in table.rows] == [len(table.columns)] * 2
     head, reason = experiment_results.verdict(value)
     assert head == "No winner: 2 are equal." and reason.startswith("F1 ")
@@ -390,12 +388,11 @@ def test_a_ranking_can_be_decided_by_another_metric(bench: Workbench) -> None:
 def test_a_variant_wins_only_where_it_is_shown_to_be_better_than_every_other(
     n: int, others: list[Any], head: str, reason: str
 ) -> None:
-    rows = [
-        {"variant": f"k={i}", "run": f"r{i}", "metrics": {"em": {"value": v, "n": n}}}
-        | {"p_corrected": p}
+    rows = tuple(
+        VariantResult(f"r{i}", f"k={i}", {"em": Estimate(v, n=n)}, p_corrected=p)
         for i, (v, p) in enumerate([(0.5, None), *others])
-    ]
-    value = experiment_results.Ranking({"variants": rows, "metric": "em"})
+    )
+    value = experiment_results.Ranking(RankingReport("s", "em", rows))
     told = experiment_results.verdict(value)
     assert told[0] == head and reason in told[1]
     assert experiment_groups.standing(rows, "em").open == head[11:-1] * head.startswith("No")

@@ -19,6 +19,7 @@ from tiny_gguf import save_gguf, write_converted
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.events import complete
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
 from rallebench.core.runs import PreparedRun, RunOptions
@@ -441,11 +442,13 @@ def test_runs_are_logged_and_put_below_a_parent(bench: Workbench, suite: Experim
     result = complete(bench.experiments.run(suite, UNTRACKED))
     ids = [bench.tracking.log_run(bench.runs.open(part.run)) for part in result.runs]
     assert len(set(ids)) == 2
-    group = experiment_group(bench.workspace, result.document, "suite")
+    group = experiment_group(bench.workspace, result.stored, "suite")
     assert group is not None and bench.tracking.log_group(group)
     assert bench.tracking.track_run(bench.runs.open(result.runs[0].run)) == ""
-    assert bench.tracking.track_experiment(result.document, "suite") == ""
-    assert bench.tracking.track_experiment({}, "suite") == "", "nothing to do without runs"
+    assert bench.tracking.track_experiment(result.stored, "suite") == ""
+    assert bench.tracking.track_experiment(SuiteReport(), "suite") == "", (
+        "nothing to do without runs"
+    )
 
 
 def test_what_cannot_be_logged_is_a_sentence_and_a_trace_never_fails(
@@ -455,7 +458,7 @@ def test_what_cannot_be_logged_is_a_sentence_and_a_trace_never_fails(
     result = complete(bench.experiments.run(suite, UNTRACKED))
     for sentence in (
         unreachable.tracking.track_run(bench.runs.open(result.runs[0].run)),
-        unreachable.tracking.track_experiment(result.document, "suite"),
+        unreachable.tracking.track_experiment(result.stored, "suite"),
     ):
         assert "is complete but was not" in sentence and "can be logged later" in sentence
     *_, episode = bench.asking.execute_chain(read, TITAN)

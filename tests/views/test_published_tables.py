@@ -12,6 +12,7 @@ import pytest
 from small_workspace import CommandLine
 
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.report import Estimate
 from rallebench.experiments.benchmarks import (
     published_names,
@@ -19,7 +20,7 @@ from rallebench.experiments.benchmarks import (
     table_figures,
     table_file,
 )
-from rallebench.experiments.published.rows import KEY, OwnRow, own_row
+from rallebench.experiments.published.rows import own_row
 from rallebench.render import svg
 from rallebench.services.workbench import Workbench
 from rallebench.views import published
@@ -34,7 +35,7 @@ def store_experiment(workspace: Path, name: str, *rows: OwnRow) -> None:
     folder.mkdir(parents=True)
     request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
     (folder / "experiment.json").write_text(json.dumps(request))
-    report = {"request": {}, "made": "", KEY: [row.to_json() for row in rows]}
+    report = {"request": {}, "made": "", PUBLISHED: [row.to_json() for row in rows]}
     (folder / "report.json").write_text(json.dumps(report))
 
 

@@ -7,43 +7,11 @@ differences, such as the wording of the prompts or the corpus, are said below th
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.report import Estimate
 from rallebench.experiments.benchmarks import published_table
-
-KEY = "published"
-"""The key of a report's data that holds its rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRow:
-    """Our row of a printed table. ``table``: its name; ``settings``: as the printed rows have them; ``cells``: column → mean in the
-    paper's unit. ``why``: why no cell may stand beside the paper's, '' if some do; ``differs``: what else is different."""
-
-    table: str
-    system: str
-    cells: Mapping[str, Estimate] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    why: str = ""
-    differs: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> OwnRow:
-        """The row that ``as_json`` wrote."""
-        cells = {column: Estimate(**mean) for column, mean in value["cells"].items()}
-        return cls(**{**value, "cells": cells, "differs": tuple(value["differs"])})
-
-    @property
-    def note(self) -> str:
-        """The comparison in words, for the note of a table."""
-        if self.why:
-            return f"The paper's figures are left out: {self.why}."
-        return " ".join(self.differs)
 
 
 def own_row(
@@ -65,12 +33,6 @@ def own_row(
     if not why and not comparable:
         why = "nothing that the paper prints was scored"
     return OwnRow(table, system, comparable, settings, why, tuple(filter(None, differs)))
-
-
-def rows_of(report: Mapping[str, Any], table: str = "") -> list[OwnRow]:
-    """The rows in a stored report, of one table or of all."""
-    rows = map(OwnRow.from_json, report.get(KEY, ()))
-    return [row for row in rows if table in ("", row.table)]
 
 
 def unlike(ours: str, theirs: str, n: int, printed: int | None) -> str:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import replace
 
 from rallebench.analysis.measures import decided_by
 from rallebench.analysis.ranking import compare_many
 from rallebench.core.comparison import Comparison
 from rallebench.core.costs import CostTotal
 from rallebench.core.errors import UsageError
-from rallebench.core.json_values import as_json
+from rallebench.core.experiment_reports import RankingReport, VariantResult
 from rallebench.core.numbers import no_interval
 from rallebench.core.report import Estimate, RunReport
 from rallebench.engine.experiment_store import ExperimentStore
@@ -22,7 +21,7 @@ from rallebench.metrics import metric
 from rallebench.workspace.paths import WorkspaceFolder
 
 
-def opened(workspace: WorkspaceFolder, name: str, metric: str = "") -> dict[str, Any]:
+def open_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> RankingReport:
     """A stored sweep: its variants that have ended, ranked by ``metric``, and why the others have not. Raises UsageError if
     there is none."""
     stored = ExperimentStore(workspace.path).open(name, "sweep")
@@ -37,18 +36,18 @@ def opened(workspace: WorkspaceFolder, name: str, metric: str = "") -> dict[str,
         elif is_ended(RunFolder.open(workspace.runs, run)):
             ended[run] = label
         else:
-            missing[label] = folder.state().message or "Its run has not ended."
-    return ranked(workspace, name, ended, missing, metric)
+            missing[label] = str(folder.state().message or "") or "Its run has not ended."
+    return rank_runs(workspace, name, ended, missing, metric)
 
 
-def ranked(
+def rank_runs(
     workspace: WorkspaceFolder,
     name: str,
     labels: Mapping[str, str],
     failed: Mapping[str, str],
     by: str = "",
-) -> dict[str, Any]:
-    """The runs of a sweep (run → variant) as one JSON document: best first with every metric, and the verdict.
+) -> RankingReport:
+    """Rank the runs of a sweep (run → variant): best first with every metric, and the verdict.
 
     ``by``: the metric that ranks them; default: the one that fits the chains and their gold. Of equal ones the cheapest is first.
     ``failed``: variant → sentence. Raises UsageError for a metric that cannot decide.
@@ -58,7 +57,7 @@ def ranked(
     reports = {run: folder.report() or RunReport() for run, folder in folders.items()}
     if len(labels) < 2:
         metrics = {run: report.metrics for run, report in reports.items()}
-        return unranked(name, labels, failed, _verdict_alone(labels, metrics), metrics)
+        return list_unranked(name, labels, failed, _verdict_alone(labels, metrics), metrics)
     by = by or decided_by(list(reports.values()))
     costs = {run: _cost(folder, reports[run]) for run, folder in folders.items()}
 
@@ -74,44 +73,45 @@ def ranked(
     again = best_first(compared.metric, {run: mean.value for run, mean in means})
     if again != order:
         compared = compare_many([folders[run] for run in again], compared.metric)
-    return {
-        "sweep": name,
-        "metric": compared.metric,
-        "variants": [_row(compared, i, labels) for i in range(len(labels))],
-        "failed": dict(failed),
-        "verdict": _verdict(compared, labels),
-        "warnings": compared.warnings,
-    }
+    return RankingReport(
+        name,
+        compared.metric,
+        tuple(_row(compared, i, labels) for i in range(len(labels))),
+        failed,
+        _verdict(compared, labels),
+        tuple(compared.warnings),
+    )
 
 
-def unranked(
+def list_unranked(
     name: str,
     labels: Mapping[str, str],
     failed: Mapping[str, str],
     verdict: str,
     metrics: Mapping[str, Mapping[str, Estimate]] | None = None,
-) -> dict[str, Any]:
-    """The document of variants that cannot be compared. ``metrics``: run → its metrics."""
-    nothing = dict.fromkeys(("difference", "low", "high", "p", "p_corrected"))
-    rows = [
-        {"run": run, "variant": label, "metrics": as_json((metrics or {}).get(run, {})), **nothing}
-        for run, label in labels.items()
-    ]
-    value = {"sweep": name, "metric": None, "variants": rows, "failed": dict(failed)}
-    return {**value, "verdict": verdict, "warnings": []}
+) -> RankingReport:
+    """The report of variants that cannot be compared. ``metrics``: run → its metrics."""
+    rows = (
+        VariantResult(run, label, (metrics or {}).get(run, {})) for run, label in labels.items()
+    )
+    return RankingReport(name, None, tuple(rows), failed, verdict)
 
 
-def _row(compared: Comparison, i: int, labels: Mapping[str, str]) -> dict[str, Any]:
+def _row(compared: Comparison, i: int, labels: Mapping[str, str]) -> VariantResult:
     """The run at ``i``, with its difference from the first."""
     run = compared.sides[i].name
-    pair = compared.against.get(run)
-    return {
-        "run": run,
-        "variant": labels[run],
-        "metrics": {name: asdict(row[i]) for name, row in compared.cells.items()},
-        **{key: getattr(pair, key, None) for key in ("difference", "low", "high", "p")},
-        "p_corrected": pair.corrected if pair else None,
-    }
+    means = {name: row[i] for name, row in compared.cells.items()}
+    result, pair = VariantResult(run, labels[run], means), compared.against.get(run)
+    if pair is None:
+        return result
+    return replace(
+        result,
+        difference=pair.difference,
+        low=pair.low,
+        high=pair.high,
+        p=pair.p,
+        p_corrected=pair.corrected,
+    )
 
 
 def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str, Estimate]]) -> str:

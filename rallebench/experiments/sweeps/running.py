@@ -28,7 +28,7 @@ from rallebench.engine.stored_runs import ended_result, is_of
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.prepared_run import prepare_run
 from rallebench.experiments.sweeps import Variant, expand, factor, indexing
-from rallebench.experiments.sweeps.results import deciding, ranked, unranked
+from rallebench.experiments.sweeps.results import deciding, list_unranked, rank_runs
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -94,8 +94,8 @@ def sweep(request: ExperimentRequest) -> Experiment:
         cause = next(iter(errors.values()))
         raise BackendError(f"Every variant failed. {cause}", hint=cause.hint)
     failed = {label: str(error) for label, error in errors.items()}
-    document = ranked(workspace, request.name, ended, failed, settings["metric"])
-    return Report(document, failed=failed)
+    result = rank_runs(workspace, request.name, ended, failed, settings["metric"])
+    return Report(failed=failed, result=result)
 
 
 def _ensured(
@@ -170,10 +170,10 @@ def batch(request: ExperimentRequest) -> Experiment:
         except RalleError as error:
             failed[label] = str(error)
     try:
-        document = ranked(request.workspace, title, ended, failed)
+        result = rank_runs(request.workspace, title, ended, failed)
     except RalleError as error:  # they have different questions: beside each other without a winner
-        document = unranked(title, ended, failed, str(error))
-    return Report(document, failed=failed)
+        result = list_unranked(title, ended, failed, str(error))
+    return Report(failed=failed, result=result)
 
 
 def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any]) -> RunRequest:

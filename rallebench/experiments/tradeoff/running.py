@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.experiment_reports import Point, TradeoffReport
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
@@ -19,7 +20,6 @@ from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.tradeoff import Point, Tradeoff
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
@@ -104,9 +104,9 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
             kind = manifest.kind if manifest else ""
             points.append(Point(name, kind, k=k, n=len(examples), error=str(error)))
     n = max((point.n for point in points), default=0)
-    result = Tradeoff(request.name, settings["dataset"], k, n, tuple(points))
+    result = TradeoffReport(request.name, settings["dataset"], k, n, tuple(points))
     failed = {point.index: point.error for point in points if point.error}
-    return Report(result.to_json(), failed=failed)
+    return Report(failed=failed, result=result)
 
 
 Exact = dict[tuple[str, str], Mapping[str, Any]]

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import map_events
+from rallebench.core.experiment_reports import BuilderReport, StageCounts
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
@@ -228,18 +229,19 @@ def stages_view(page: Page, name: str) -> Markup:
     return Markup('{}<div class="wide">{}</div>{}').format(progress, table, end)
 
 
-def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
+def stage_cells(name: str, label: str, counts: StageCounts) -> list[str]:
     """A table row: inputs, kept rows, reasons of the losses, costs."""
-    left = ", ".join(f"{count:,} {reason}" for reason, count in counts.get("left_out", {}).items())
-    worth = (f"{counts[key]:,} {words}" for key, words in WORTH_A_LOOK.items() if counts.get(key))
+    left = ", ".join(f"{count:,} {reason}" for reason, count in (counts.left_out or {}).items())
+    numbers = {name: getattr(counts, name) for name in WORTH_A_LOOK}
+    worth = (f"{n:,} {WORTH_A_LOOK[name]}" for name, n in numbers.items() if n)
     calls = tokens = ""
-    if counts.get("calls"):
-        calls = f"{counts['calls']:,}"
-        tokens = f"{counts['prompt_tokens']:,} + {counts['completion_tokens']:,}"
+    if counts.calls:
+        calls = f"{counts.calls:,}"
+        tokens = f"{counts.prompt_tokens:,} + {counts.completion_tokens:,}"
     return [
         html.name_link(stage_name(label), "data/builder", id=name, stage=label),
-        f"{counts.get('inputs', 0):,}",
-        f"{counts.get('kept', 0):,}",
+        f"{counts.inputs:,}",
+        f"{counts.used:,}",
         escape(left or "none"),
         escape(", ".join(worth)),
         calls,
@@ -247,18 +249,16 @@ def stage_cells(name: str, label: str, counts: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def outcome(report: Mapping[str, Any]) -> Markup:
+def outcome(report: BuilderReport) -> Markup:
     """The result with its notes and its place."""
-    counts, name, links = report.get("counts", {}), report.get("name", ""), Markup()
-    records = ", ".join(f"{n:,} records in {file}" for file, n in counts.get("records", {}).items())
+    name, links = report.name, Markup()
+    records = ", ".join(f"{n:,} records in {file}" for file, n in report.records.items())
     words = records or "no question is left"
-    if questions := counts.get("questions", 0):
+    if questions := report.questions:
         words = plural(questions, "question")
         links = html.link("Read records", html.address("data/dataset", id=name), "button")
-    notes = html.bullets(report.get("notes", ()), "note")
-    files = Markup().join(
-        Markup("<li><code>{}</code></li>").format(path) for path in report.get("files", ())
-    )
+    notes = html.bullets(report.notes, "note")
+    files = Markup().join(Markup("<li><code>{}</code></li>").format(path) for path in report.files)
     fold = html.fold("Files", Markup("<ul>{}</ul>").format(files), id="builder-files")
     came = "good" if records or questions else "bad"
     return Markup('<p class="{}"><b>{}: {}.</b></p><div class="row">{}</div>{}{}').format(

@@ -10,6 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.experiment_reports import BaselinesReport, RankingReport, SuiteReport
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
@@ -78,9 +79,9 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
             return html.state("running") + stop_button(job, kind="")
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = Markup()
-    if variants := stored.report.get("variants"):
-        build, kind = html.address("build/one", run=variants[0]["run"]), "button"
-        label = f"Use {plain_label(variants[0]['variant'])} in Build"
+    if isinstance(stored.report, RankingReport) and (variants := stored.report.variants):
+        build, kind = html.address("build/one", run=variants[0].run), "button"
+        label = f"Use {plain_label(variants[0].variant)} in Build"
         if len(variants) > 1 and not experiment_groups.group(page.workbench.workspace, name).open:
             label, kind = "Use the winner in Build", "button primary"
         use = html.link(label, build, kind)
@@ -121,7 +122,7 @@ def say(sentence: str) -> Markup:
     return Markup('<p class="say">{}</p>').format(sentence)
 
 
-def warning_notes(failed: Mapping[str, Any]) -> Markup:
+def warning_notes(failed: Mapping[str, str]) -> Markup:
     return Markup().join(warning(f"{plain_label(label)}: {why}") for label, why in failed.items())
 
 
@@ -138,18 +139,18 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 
 def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = experiment_results.ranking(page.workbench.workspace, stored, event.query.get("by", ""))
-    document, chooser = value.document, Markup()
-    warned = Markup().join(map(warning, document["warnings"]))
+    result, chooser = value.result, Markup()
+    warned = Markup().join(map(warning, result.warnings))
     if stored.kind == "sweep" and len(value.metrics) > 1:
         options = [(name, experiment_groups.metric_label(name)) for name in value.metrics]
-        chooser = go_select("Decided by", "by", options, document["metric"] or "")
+        chooser = go_select("Decided by", "by", options, result.metric or "")
     whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
     short, gist = Table("", (*whole.columns[:-3],), rows), f"{len(value.metrics)} metrics"
     return Markup("{}{}{}{}{}{}{}").format(
         judgement(*map(escape, experiment_results.verdict(value))),
         warned,
-        warning_notes(document["failed"]),
+        warning_notes(result.failed),
         chooser,
         ranking(value),
         figures.plots(experiment_results.figures(value)),
@@ -159,28 +160,28 @@ def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 
 def ranking(value: Ranking) -> Markup:
     """The variants, best first, each with its paired difference to the best and Holm's p."""
-    variants, lines = value.document["variants"], []
-    name = value.document["metric"] or next(iter(value.metrics), "")
+    variants, lines = value.result.variants, []
+    name = value.result.metric or next(iter(value.metrics), "")
     share, replayed = experiment_groups.is_share(name), experiment_results.replayed_runs(value)
     for i, row in enumerate(variants):
-        run, mean = row["run"], row["metrics"].get(name)
+        run, mean = row.run, row.metrics.get(name)
         seconds = getattr(value.reports[run].metrics.get("seconds"), "value", None)
         took = escape(figures.duration(seconds)) + Markup("<small>from the cache</small>") * (
             run in replayed
         )
-        delta = Estimate(row["difference"], row["low"], row["high"])
-        gap = figures.gap(delta) if share else text(row["difference"], "delta")
-        compare = html.link("compare", _runs_list.pair_address(variants[0]["run"], run))
+        delta = Estimate(row.difference, row.low, row.high)
+        gap = figures.gap(delta) if share else text(row.difference, "delta")
+        compare = html.link("compare", _runs_list.pair_address(variants[0].run, run))
         lines.append(
             [
                 Markup("<small>{}</small>").format(i + 1),
-                html.link(plain_label(row["variant"]), _runs_list.address(run), "nm"),
+                html.link(plain_label(row.variant), _runs_list.address(run), "nm"),
                 figures.percent(mean, share=share) if mean else "–",
                 figures.interval_bar(mean) if mean and share else Markup(),
                 gap if i else "–",
-                text(row["p_corrected"], "p") if i else "",
+                text(row.p_corrected, "p") if i else "",
                 took,
-                f"{mean['n']:,}" if mean else "–",
+                f"{mean.n:,}" if mean else "–",
                 compare if i else html.link("use in Build", html.address("build/one", run=run)),
             ]
         )
@@ -190,7 +191,7 @@ def ranking(value: Ranking) -> Markup:
     note = "Differences are paired, question by question."
     if len(lines) > 2:
         note += " p is corrected by Holm."
-    if len(lines) > 2 and any(row["low"] is not None for row in variants):
+    if len(lines) > 2 and any(row.low is not None for row in variants):
         note += " The intervals hold together at 95 % (Bonferroni)."
     if replayed:
         note += " Times from the cache were measured by another run, perhaps under another load, and are not compared."
@@ -219,9 +220,9 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
         experiment_groups.group(page.workbench.workspace, stored.name),
         "No index could be ranked.",
     )
-    if group.winner and group.mean is not None:
+    if group.winner and group.mean is not None and group.mean.value is not None:
         more = f"; it is {group.beside}" if group.beside else ""
-        score = f"{experiment_groups.metric_label(group.metric)} {100 * group.mean['value']:.1f} %"
+        score = f"{experiment_groups.metric_label(group.metric)} {100 * group.mean.value:.1f} %"
         best = f"{group.winner} has {score}{more}."
     return Markup('{}{}<div class="wide">{}</div>{}<div class="row">{}</div>{}').format(
         say(best), warning_notes(failed), table, html.note(note), choosers, figures.plots([figure])
@@ -229,37 +230,39 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 
 
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    document = stored.report or {}
-    run = html.link(document["run"], _runs_list.address(document["run"]))
+    result = stored.report
+    assert isinstance(result, BaselinesReport)
+    run = html.link(result.run, _runs_list.address(result.run))
     tables = Markup().join(map(figures.table, _tables(page, stored)[0]))
     return Markup('<p class="say">The run {} between its baselines.</p>{}{}{}').format(
-        run, warning_notes(document["failed"]), tables, _runs(stored)
+        run, warning_notes(result.failed), tables, _runs(stored)
     )
 
 
 def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    document = stored.report or {}
-    parts, notes = document.get("parts", ()), document.get("notes", ())
-    drawn = paper_tables(document)
+    result = stored.report
+    assert isinstance(result, SuiteReport)
+    parts, notes = result.parts, result.notes
+    drawn = paper_tables(result.tables)
     if printed := designs.first_table(designs.benchmark_name(stored.kind)):
         own = html.link("The paper's own tables", _published.address(printed))
         drawn += Markup('<p class="note">{}</p>').format(own)
-    drawn += figures.plots([Figure(**value) for value in document.get("plots", ())])
+    drawn += figures.plots(result.plots)
     if notes:
         inside = Markup().join(map(warning, notes))
         gist = plural(len(notes), "sentence")
         drawn += html.fold("Notes", inside, gist=gist, id="x-notes", opened=len(notes) < 3)
     drawn += _beside(page, event, stored)
     if parts:
-        inside = Markup().join(map(figures.table, experiments.parts(document)))
+        inside = Markup().join(map(figures.table, experiments.parts(result)))
         drawn += html.fold("Parts", inside, gist=f"{len(parts)} runs", id="x-parts")
     return drawn + _runs(stored)
 
 
-def paper_tables(document: Mapping[str, Any]) -> Markup:
+def paper_tables(tables: Sequence[Table]) -> Markup:
     """The tables of a report, with the paper's rows set apart from ours."""
     drawn = Markup()
-    for value in result_tables(document):
+    for value in tables:
         drawn += figures.table(value)
         for name in (str(row[0]) for row in value.rows):
             if experiment_groups.is_printed(name):
@@ -272,7 +275,7 @@ def paper_tables(document: Mapping[str, Any]) -> Markup:
 
 def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     others = experiment_results.comparable(page.workbench.workspace, stored)
-    if not others or "parts" not in (stored.report or {}):
+    if not others or not isinstance(stored.report, SuiteReport):
         return Markup()
     other = event.query.get("beside", "")
     chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
@@ -282,7 +285,8 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     links = html.join_facts_html(
         *(html.link(label, _runs_list.pair_address(*pair)) for label, pair in pairs.items())
     )
-    theirs = paper_tables(page.workbench.experiments.store.open(other).report or {})
+    report = page.workbench.experiments.store.open(other).report
+    theirs = paper_tables(report.tables if isinstance(report, SuiteReport) else ())
     theirs = html.fold(f"The tables of {other}", theirs, id="x-theirs")
     return Markup('{}{}<p class="note">Question by question: {}</p>{}').format(
         chooser, figures.table(differences), links, theirs
@@ -381,13 +385,9 @@ def save_labels(page: Page, event: Event) -> Patch:
 # exports
 
 
-def result_tables(document: Mapping[str, Any]) -> list[Table]:
-    return [Table.from_json(value) for value in document.get("tables", ())]
-
-
 def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
     """(tables, figures, verdict) of an experiment, for files."""
-    results, document = experiment_results, stored.report or {}
+    results, report = experiment_results, stored.report
     if stored.kind in ("sweep", "batch"):
         value = results.ranking(page.workbench.workspace, stored)
         verdict = " ".join(results.verdict(value))
@@ -396,12 +396,12 @@ def _tables(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Fig
         points = page.workbench.experiments.open_tradeoff(stored.name).points
         figure = results.tradeoff_figure(points, "single_ms", "recall")
         return [results.tradeoff_table(points)], [figure], ""
-    if stored.kind == "baselines":
-        return [results.baseline_table(document), results.baseline_tests(document)], [], ""
-    tables = result_tables(document)
-    tables += experiments.parts(document) if document.get("parts") else []
-    drawings = [Figure(**value) for value in document.get("plots", ())]
-    return tables, drawings, " ".join(document.get("notes", ()))
+    if isinstance(report, BaselinesReport):
+        return [results.baseline_table(report), report.tests], [], ""
+    if not isinstance(report, SuiteReport):
+        return [], [], ""
+    parts = experiments.parts(report) if report.parts else ()
+    return [*report.tables, *parts], list(report.plots), " ".join(report.notes)
 
 
 def _in_percent(value: Table) -> Table:
@@ -429,7 +429,7 @@ def export(page: Page, event: Event) -> Patch:
 def to_mlflow(page: Page, event: Event) -> Patch:
     """Group the experiment's runs under one parent in MLflow."""
     stored = page.workbench.experiments.store.open(event.text("id"))
-    problem = page.workbench.tracking.track_experiment(stored.report or {}, stored.kind)
+    problem = page.workbench.tracking.track_experiment(stored.report or SuiteReport(), stored.kind)
     return {"say": on_page(problem) if problem else f"{stored.name} is in MLflow."}
 
 

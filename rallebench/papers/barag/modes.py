@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.json_values import as_json
 from rallebench.core.report import Estimate
@@ -18,7 +19,7 @@ from rallebench.core.types import Json
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import SCORES, failed_note, values_in
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.papers.barag.articles import sets_in
 from rallebench.papers.barag.benchmark import BARAG
@@ -134,7 +135,7 @@ def modes(request: ExperimentRequest) -> Experiment:
             "compat": settings.asking.mode.compat,
             "calls": study.agent.calls,
             "wording": study.wording.to_json(),
-            KEY: [row.to_json() for row in _own_rows(study, llm, results, summaries)],
+            PUBLISHED: tuple(_own_rows(study, llm, results, summaries)),
             **{f"judge of {mode}": as_json(count) for mode, count in counts.items()},
             "modes": as_json(summaries),
             "other_tokens": tokens,

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.settings import Setting
 from rallebench.experiments.common import several, string
-from rallebench.experiments.published.rows import KEY
 from rallebench.papers.crud import grid_tables, recommending, suites
 from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import wording_in
@@ -129,7 +129,7 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         {
             "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
             "llm": request.llm,
-            KEY: [row.to_json() for row in grid_tables.own_rows(outcomes)],
+            PUBLISHED: tuple(grid_tables.own_rows(outcomes)),
             **grid_tables.report_of(outcomes),
         },
         tuple(grid_tables.notes_of(outcomes, left_out)),

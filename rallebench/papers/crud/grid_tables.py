@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from rallebench.analysis.suites import paired_table
+from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.experiments import IndexResult
 from rallebench.core.tables import Figure, FigureKind, Table
 from rallebench.experiments.common import bars
-from rallebench.experiments.published.rows import OwnRow
 from rallebench.papers.common import listed
 from rallebench.papers.crud import suites
 from rallebench.papers.crud.configurations import FACTORS, Config

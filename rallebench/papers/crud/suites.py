@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.report import Estimate
 from rallebench.core.settings import Setting
@@ -20,7 +21,7 @@ from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, failed_note, string
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.papers.common import compat, counted, differs_by, listed, own_prompts, register_each
 from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import (
@@ -341,7 +342,7 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
             "compat": request.settings["compat"],
             "headline": "rouge-L",
             "wording": wording.to_json(),
-            KEY: [own_of(cell, "llm", request.llm).to_json() for cell in cells],
+            PUBLISHED: tuple(own_of(cell, "llm", request.llm) for cell in cells),
             "counts": {cell.label: dict(cell.counts) for cell in cells},
         },
         notes_of(cells),

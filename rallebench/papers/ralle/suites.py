@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.settings import Setting
@@ -17,7 +18,7 @@ from rallebench.core.types import Chain
 from rallebench.engine.metric_choice import DEFAULT_METRICS, has_gold
 from rallebench.experiments.common import failed_note, scored_run, several, string, values_in
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, unlike
+from rallebench.experiments.published.rows import unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
@@ -131,7 +132,7 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
         "averages": averages(results, bracket),
         "compat": s["compat"],
         "wording": wording.to_json(),
-        KEY: [row.to_json() for row in own_rows(results, request.llm, s["retriever"], differs)],
+        PUBLISHED: tuple(own_rows(results, request.llm, s["retriever"], differs)),
         "data": {
             name: {"file": str(each.path), "rows": each.rows, "official": not each.differs}
             for name, each in questions.items()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
@@ -18,7 +19,7 @@ from rallebench.core.text import tokenize
 from rallebench.core.types import Generate, Retrieve
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars
-from rallebench.experiments.published.rows import OwnRow, own_row
+from rallebench.experiments.published.rows import own_row
 from rallebench.papers.ralle.sets import PLAIN, SETS, KiltSet
 
 READER, SYSTEM = "RaLLe's paper: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"

@@ -19,6 +19,7 @@ from rallebench.analysis.agents.leaderboard import (
     paper_table,
 )
 from rallebench.core.errors import BackendError, RalleError
+from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import DiskError, sha256_file
 from rallebench.core.prompts import Wording
@@ -30,7 +31,7 @@ from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, find_task
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, failed_note, scored_run, several, string
 from rallebench.experiments.languages import prompts_note
-from rallebench.experiments.published.rows import KEY, OwnRow, own_row
+from rallebench.experiments.published.rows import own_row
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
@@ -199,7 +200,7 @@ def _report(
             "headline": REWARD,
             "compat": request.settings["compat"],
             "wording": wording.to_json(),
-            KEY: [row.to_json() for row in own],
+            PUBLISHED: tuple(own),
             "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],
             "means": {system.label: dict(leaderboard.means[system]) for system in systems},
             "ranks": {system.label: dict(leaderboard.ranks[system]) for system in systems},

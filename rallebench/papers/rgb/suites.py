@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import RunResult
 from rallebench.core.scoring import ScoreColumn, Scorer, Values
@@ -16,7 +17,6 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments.common import failed_note, sentences, several, string, values_in
 from rallebench.experiments.languages import CODES, prompts_note
-from rallebench.experiments.published.rows import KEY
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
 from rallebench.papers.common import compat, note_on, own_prompts
@@ -220,7 +220,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     answered = {"noise=1": (test, result)}
     answers = wrong_answers(answered, attrgetter("rejects"))
     by_category, label_notes = _by_category(testbed, categories, answers)
-    report = {"headline": headline, **judged, "not_rejected": len(answers), KEY: [own.to_json()]}
+    report = {"headline": headline, **judged, "not_rejected": len(answers), PUBLISHED: (own,)}
     all_tables, all_notes = (table, *by_category), (*notes, *label_notes)
     return _report(answered, report, all_tables, figure, all_notes, to_fill_in(answers))
 
@@ -257,7 +257,7 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
         **judged,
     }
     table, figure, own = tables.counterfactual(test, known, result)
-    report[KEY] = [own.to_json()]
+    report[PUBLISHED] = (own,)
     answered = {"without documents": (alone, known), label: (test, result)}
     low_notes = sentences((not is_reported, low))
     return _report(answered, report, (table, *_tests(answered)), figure, (*low_notes, *notes))
@@ -310,7 +310,7 @@ def _over_noise(testbed: Testbed) -> Experiment:
     wrong = wrong_answers(answered)
     by_category, notes = _by_category(testbed, categories, wrong)
     report_tables = (table, *by_category, *_tests(answered))
-    report = {"headline": "all_rate", "wrong": len(wrong), KEY: [own.to_json()]}
+    report = {"headline": "all_rate", "wrong": len(wrong), PUBLISHED: (own,)}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
+from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
@@ -19,7 +20,7 @@ from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, sentences
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import OwnRow, own_row, unlike
+from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.papers.common import differs_by, listed
 from rallebench.papers.rgb.scoring import Assessment
 from rallebench.papers.rgb.testbed import Answered, Test, Testbed

@@ -135,7 +135,7 @@ def test_a_template_gives_these_questions_and_counts_the_others(
         if part in question
     }
     assert answers == questions and len(asked(done)) == len(questions)
-    assert done.document["counts"]["stages"]["3-questions"]["left_out"] == left_out
+    assert done.stored.stages["3-questions"].left_out == left_out
 
 
 def test_several_rows_with_one_answer_are_no_ambiguity(folder: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_tie_of_the_best_rows_is_no_question(folder: Path) -> None:
     }
     done = made(folder, earliest)
     assert list(asked(done).values()) == [("Moss",), ("Tide",)]
-    left_out = done.document["counts"]["stages"]["3-questions"]["left_out"]
+    left_out = done.stored.stages["3-questions"].left_out
     assert left_out == {"with several equally good answers": 1}
 
 
@@ -227,7 +227,7 @@ def test_the_same_seed_draws_the_same_questions_and_templates_take_turns(folder:
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
     assert asked(first) == asked(again) != asked(other)
-    assert list(first.document["counts"]["by_template"].values()) == [2, 2]
+    assert list(first.stored.counts["by_template"].values()) == [2, 2]
 
 
 def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(folder: Path) -> None:
@@ -243,9 +243,9 @@ def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(fo
 
 def test_templates_of_a_model_are_checked_against_the_columns(folder: Path) -> None:
     done = made(folder, llm="writes", propose=5, tables=str(folder / "books.csv"))
-    assert done.document["counts"]["by_template"].keys() == {"books-1"}
+    assert done.stored.counts["by_template"].keys() == {"books-1"}
     assert asked(done)["Who wrote Moss, of 1990?"] == ("a2",)
-    why = done.document["counts"]["stages"]["2-proposed"]["left_out"]
+    why = done.stored.stages["2-proposed"].left_out
     assert len(why) == 3 and any("'weight'" in reason for reason in why)
 
 

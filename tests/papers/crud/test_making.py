@@ -64,13 +64,13 @@ def made(
 def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) -> None:
     done = made(workspace)
     expected = {"summary": 3, "continuation": 4, "hallucination": 1, "qa1": 3, "qa2": 1, "qa3": 0}
-    assert done.document["counts"]["records"] == expected
-    stages = done.document["counts"]["stages"]
-    assert stages["1-articles"]["left_out"] == {"too short": 1, "same text": 1, "cannot be read": 1}
+    assert done.stored.records == expected
+    stages = done.stored.stages
+    assert stages["1-articles"].left_out == {"too short": 1, "same text": 1, "cannot be read": 1}
     assert any("bad.pdf is not a PDF" in note for note in done.report.notes)
-    assert stages["2-summary"]["unknown"] == 1
-    assert stages["4-hallucination"]["left_out"] == {"not the text with one change": 3}
-    assert stages["5-qa1"]["left_out"] == {"no answer": 1}
+    assert stages["2-summary"].unknown == 1
+    assert stages["4-hallucination"].left_out == {"not the text with one change": 3}
+    assert stages["5-qa1"].left_out == {"no answer": 1}
     assert any("qa3: no 3 articles share" in note for note in done.report.notes)
     found = read_tasks(done.folder, tasks_of("summary,continuation,hallucination,qa1,qa2"))
     (hallucination,) = found["hallucination"].records
@@ -89,8 +89,8 @@ def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: 
     path = folder / "2-qa1.jsonl"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("水厂二期投资多少？", "二期工程投资几何？", 1), encoding="utf-8")
-    counts = made(workspace, tasks="qa1").document["counts"]["stages"]["2-qa1"]
-    assert (counts["edited"], counts["made"]) == (1, 0)
+    counts = made(workspace, tasks="qa1").stored.stages["2-qa1"]
+    assert (counts.edited, counts.new) == (1, 0)
     records = read_tasks(folder, (TASKS["qa1"],))["qa1"].records
     assert "二期工程投资几何？" in {record.values["question"] for record in records}
 
@@ -102,10 +102,10 @@ def test_the_mark_of_an_annotator_is_in_no_record() -> None:
 
 def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:
     refused = made(workspace, llm="mute", tasks="summary,qa1")
-    assert refused.document["counts"]["records"] == {"summary": 0, "qa1": 0}
-    assert refused.document["counts"]["stages"]["3-qa1"]["unknown"] == 4
+    assert refused.stored.records == {"summary": 0, "qa1": 0}
+    assert refused.stored.stages["3-qa1"].unknown == 4
     halved = made(workspace, "halves", llm="", tasks="continuation")
-    assert halved.document["counts"]["records"] == {"continuation": 4}
+    assert halved.stored.records == {"continuation": 4}
 
 
 def test_without_a_model_what_needs_one_is_refused_before_any_writing(workspace: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunResult
 from rallebench.core.settings import Setting
@@ -37,7 +38,7 @@ from rallebench.experiments.benchmarks.beir.benchmark import BEIR
 from rallebench.experiments.common import bars, failed_note, names_in, string
 from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, own_row, unlike
+from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 
 PRINTED = "beir_table2"
@@ -175,17 +176,17 @@ def _report(
     data = {
         "headline": HEADLINE,
         "means": {name: {s: by[s].mean(HEADLINE) for s in systems} for name, by in results.items()},
-        KEY: [
+        PUBLISHED: tuple(
             own_row(
                 PRINTED,
                 f"{name}, {WORDS}",
                 {FLAT: by[WORDS].means.get(HEADLINE)},
                 whys[name],
                 DIFFERS,
-            ).to_json()
+            )
             for name, by in results.items()
             if WORDS in by and name in whys
-        ],
+        ),
     }
     tables = (
         _sets_table(systems, results, columns, papers, printed.columns),

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
+from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.files import sha256_file
 from rallebench.core.report import RunReport
@@ -38,7 +39,7 @@ from rallebench.experiments.benchmarks.browsecomp.benchmark import BROWSECOMP
 from rallebench.experiments.common import bars, failed_note, names_in, scored_run, several, string
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
@@ -244,7 +245,7 @@ def _report(
         {
             "headline": "evidence recall" if acted else "evidence R@5",
             "means": means,
-            KEY: [row.to_json() for row in own],
+            PUBLISHED: tuple(own),
         },
         tuple(notes),
         tables=tuple(tables),

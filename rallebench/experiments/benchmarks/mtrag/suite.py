@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
+from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import RunResult
@@ -41,7 +42,7 @@ from rallebench.experiments.benchmarks.mtrag.benchmark import MTRAG
 from rallebench.experiments.common import bars, failed_note, in_folder, several, string, values_in
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.published.official import unverified
-from rallebench.experiments.published.rows import KEY, OwnRow, own_row, unlike
+from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 
 PRINTED = "mtrag_table1"
@@ -276,7 +277,7 @@ def _report(
             "headline": best,
             "means": by_form,
             "llm": request.llm,
-            KEY: [row.to_json() for row in own],
+            PUBLISHED: tuple(own),
         },
         tuple(notes),
         tables=(Table("MTRAG", heads, tuple(rows), True, note), *_tests(results, (best, *answers))),
