@@ -296,7 +296,7 @@ def _names(names: Sequence[str]) -> tuple[str, ...]:
 def _setting_text(value: object) -> str:
     """A setting as text, as the settings of suites are read.
 
-    >>> _written([0, 0.4]), _written(True), _written("rgb")
+    >>> _setting_text([0, 0.4]), _setting_text(True), _setting_text("rgb")
     ('0,0.4', 'true', 'rgb')
     """
     if isinstance(value, (list, tuple)):

@@ -48,7 +48,7 @@ def word_error(error: RalleError) -> str:
     """An error on one line, its mend last.
 
     >>> from rallebench.core.errors import UsageError
-    >>> worded(UsageError("The workflow 'react' needs a language model.", hint=Hint("choose", "llm")))
+    >>> word_error(UsageError("The workflow 'react' needs a language model.", hint=Hint("choose", "llm")))
     "The workflow 'react' needs a language model; name one with --llm."
     """
     sentence = " ".join(str(error).splitlines())

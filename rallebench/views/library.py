@@ -344,7 +344,7 @@ def lost_with(workspace: WorkspaceFolder, what: str, name: str) -> str:
 def join_names(names: Iterable[str]) -> str:
     """Names as a sentence lists them.
 
-    >>> listed(["a"]), listed(["a", "b", "c"])
+    >>> join_names(["a"]), join_names(["a", "b", "c"])
     ('a', 'a, b and c')
     """
     names = list(names)

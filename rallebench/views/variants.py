@@ -103,7 +103,7 @@ def chain_mean(
 def count_note(metric: str, scored: Sequence[float]) -> str:
     """The count beside the mean of a variant, '' before a score.
 
-    >>> counted("em", [1.0, 0.0]), counted("Rprec", [0.5]), counted("em", [])
+    >>> count_note("em", [1.0, 0.0]), count_note("Rprec", [0.5]), count_note("em", [])
     ('1 of 2 right', 'R-precision, 1 question', '')
     """
     if not scored:

@@ -176,7 +176,7 @@ def _deployment_point(
 def model_size(llm: str) -> float | None:
     """Billions of parameters in a model's name, or R-Eval's assumption; None if unknown.
 
-    >>> size_of("llama-2-13b-chat"), size_of("smollm2-135m"), size_of("gpt-4-turbo"), size_of("reader")
+    >>> model_size("llama-2-13b-chat"), model_size("smollm2-135m"), model_size("gpt-4-turbo"), model_size("reader")
     (13.0, 0.135, 50.0, None)
     """
     match = _BILLIONS.search(llm.replace("_", "-").replace("-", " ").replace("/", " "))

@@ -291,7 +291,7 @@ def measure_agreement(
 
     ``articles``: the article of each answer; the intervals resample whole articles, or answers without it.
 
-    >>> agreement = agreement_of([1, 2, 4, 5], [1, 3, 4, None])
+    >>> agreement = measure_agreement([1, 2, 4, 5], [1, 3, 4, None])
     >>> agreement.n, agreement.unparsed, *(round(getattr(agreement, name).value, 4) for name in ("mae", "exact", "spearman"))
     (3, 1, 0.3333, 0.6667, 1.0)
     """

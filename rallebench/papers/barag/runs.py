@@ -310,7 +310,7 @@ def summarize(rows: Sequence[AnswerRow]) -> Summary:
 def find_bin(total: float) -> int:
     """The bin that a sum of two scores falls in; one between two falls in the upper.
 
-    >>> bin_of(2), bin_of(9.5), bin_of(10)
+    >>> find_bin(2), find_bin(9.5), find_bin(10)
     (2, 10, 10)
     """
     return min(BINS[-1], max(BINS[0], math.floor(total + 0.5)))

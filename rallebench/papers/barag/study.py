@@ -302,7 +302,7 @@ def answer_worth(study: Study, example: Example, answer: str) -> Values:
 def shared_words(answer: str, article: str) -> float:
     """Share of the answer's words that stand in the article.
 
-    >>> grounded("the red car", "A red house."), grounded("", "x")
+    >>> shared_words("the red car", "A red house."), shared_words("", "x")
     (0.5, 0.0)
     """
     words, known = answer_tokens(answer), set(answer_tokens(article))

@@ -168,7 +168,7 @@ def agrees(cell: str, value: float | None) -> bool:
 def round_like(cell: str, value: float, how: str = ROUND_HALF_UP) -> str:
     """The value with as many digits as the cell.
 
-    >>> rounded("4.67", 4.685), rounded("14k", 13883)
+    >>> round_like("4.67", 4.685), round_like("14k", 13883)
     ('4.69', '14k')
     """
     number, thousands = Decimal(str(value)), cell.endswith("k")

@@ -274,7 +274,7 @@ def context_text(hits: Sequence[Hit]) -> str:
     """The text of all chunks, '' without chunks. Each begins with its title, unless the index added it already.
 
     >>> from rallebench.core.types import Passage
-    >>> context_of([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])
+    >>> context_text([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])
     '\\n \\nTitle: A\\none\\n \\nTitle: B\\ntwo\\n \\n'
     """
     chunks = []
