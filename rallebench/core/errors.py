@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rallebench.core.extras import install_line
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -138,7 +140,7 @@ class MissingPackageError(UsageError):
 
     def __init__(self, package: str, why: str = "", install: str = "") -> None:
         need = f" {why}" if why else ""
-        super().__init__(f"{package} is not installed{need}: pip install {install or package}")
+        super().__init__(f"{package} is not installed{need}: {install_line(package, install)}")
 
 
 class BackendError(RalleError):

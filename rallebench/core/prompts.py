@@ -19,9 +19,16 @@ from rallebench.core.originals import copy_in
 
 
 def prompts_folder() -> Path:
-    """The folder of shipped prompts: beside the package in a checkout, under the prefix when installed."""
-    beside = Path(__file__).resolve().parents[2] / "prompts"
-    return beside if beside.is_dir() else Path(sys.prefix) / "share" / "rallebench" / "prompts"
+    """The folder of shipped prompts: beside the package in a checkout, below a folder ``share`` when installed.
+
+    ``share`` lies in the environment; after ``pip install --user`` or ``--target`` it lies above or beside the package.
+    """
+    root = Path(__file__).resolve().parents[2]
+    if (root / "prompts").is_dir():
+        return root / "prompts"
+    places = [above / "share" / "rallebench" / "prompts" for above in (root, *root.parents[:3])]
+    prefix = Path(sys.prefix) / "share" / "rallebench" / "prompts"
+    return next((place for place in places if place.is_dir()), prefix)
 
 
 REWORDED, ORIGINAL, OWN = "reworded", "original", "own"

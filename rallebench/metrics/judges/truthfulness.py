@@ -1,6 +1,6 @@
 """Truthfulness and relevance in one call, each from 1 to 5, by the article from which the question was made.
 
-BARAG's judge (Kenneweg et al. 2024, arXiv:2402.16874), which forces a function call. Its code overwrites the system
+BARAG's judge (Kenneweg et al. 2024, arXiv:2403.00820), which forces a function call. Its code overwrites the system
 prompt, so the rubric was never sent; ``compat`` "original" leaves it out, too.
 """
 
@@ -114,7 +114,7 @@ def truthfulness(
 
     Normalisation: none: the model reads the article, the question and the answer unchanged.
     Not scored: a reply without both scores, or with a score off the scale; a question without an article, reference and answers.
-    Source: BARAG, Kenneweg et al. 2024, arXiv:2402.16874.
+    Source: BARAG, Kenneweg et al. 2024, arXiv:2403.00820.
     Traps: Every judge has its own bias, so scores by two models cannot be compared; of an article it reads only the first
     15,000 characters.
     """

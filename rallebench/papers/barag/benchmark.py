@@ -20,7 +20,7 @@ BARAG = BENCHMARKS.register(
     Benchmark(
         name="barag",
         title="BARAG",
-        paper="arXiv:2402.16874",
+        paper="arXiv:2403.00820",
         folder=Path(__file__).parent,
         tables="barag",
         first_suite="barag-modes",

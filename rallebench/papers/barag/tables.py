@@ -1,4 +1,4 @@
-"""Tables I to III of the boolean-agent study (arXiv:2402.16874) from run files; nothing is asked.
+"""Tables I to III of the boolean-agent study (arXiv:2403.00820) from run files; nothing is asked.
 
 The published data may hold a part of each run only: the means over the rows present are shown beside the whole run's own
 figures, where a manifest gives them, and beside what the paper prints. A printed cell agrees with a figure if rounding it to

@@ -1,4 +1,4 @@
-"""The boolean agents and their baselines: five rules for reading passages (arXiv:2402.16874).
+"""The boolean agents and their baselines: five rules for reading passages (arXiv:2403.00820).
 
 ``barag-baseline``   never
 ``barag-gt``         never, but the right article is in the prompt: the upper bound
@@ -36,7 +36,7 @@ from rallebench.core.types import (
 from rallebench.papers.barag.decisions import MORE, RETRIEVAL, read_boolean
 from rallebench.workflows import WORKFLOWS
 
-PAPER = "arXiv:2402.16874"
+PAPER = "arXiv:2403.00820"
 LONGEST_QUERY = 2000
 TURNS, TURN_CHARACTERS = 3, 8000
 JOIN = "\n \n"

@@ -1,0 +1,46 @@
+"""The extras of the package, and the line that installs a package which is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import metadata
+
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "diskann": ("diskannpy",),
+    "hnswlib": ("hnswlib",),
+    "milvus": ("pymilvus", "milvus-lite"),
+    "mcp": ("mcp",),
+    "ray": ("ray",),
+    "gpu": ("bitsandbytes",),
+}
+"""Extra → the packages that it brings; ``pyproject.toml`` has their ranges."""
+
+
+def extra_with(package: str) -> str:
+    """Return the extra that brings a package, '' if none does.
+
+    >>> extra_with("milvus-lite"), extra_with("numpy")
+    ('milvus', '')
+    """
+    return next((extra for extra, packages in EXTRAS.items() if package in packages), "")
+
+
+def install_line(package: str, install: str = "") -> str:
+    """Return the command that installs a package: by its extra if rallebench is installed, else by its name.
+
+    ``install``: the words after ``pip install`` where the name alone is not enough.
+    """
+    extra = extra_with(package)
+    if extra and is_installed():
+        return f"pip install 'rallebench[{extra}]'"
+    return f"pip install {install or package}"
+
+
+@cache
+def is_installed() -> bool:
+    """Return whether rallebench is an installed wheel, not a checkout."""
+    try:
+        return metadata.distribution("rallebench").read_text("WHEEL") is not None
+    except metadata.PackageNotFoundError:
+        return False
