@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from rallebench.chains.saved import MAX_K, checked_generation
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import parse_settings
-from rallebench.core.types import Action, Chain
+from rallebench.core.types import Action, ActionChanges, Chain
 
 
 def override(
@@ -69,7 +69,7 @@ def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool =
 def _set(chain: Chain, index: int, name: str, value: Any, key: str) -> Chain:
     kind = chain.actions[index].kind
     if name in ("template", "dialect") or (name == "target" and kind != "identity"):
-        return chain.replace_action(index, **{name: str(value)})
+        return chain.replace_action(index, **cast(ActionChanges, {name: str(value)}))
     if name == "k" and kind == "retrieve":
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= MAX_K:
             raise UsageError(f"{key}={value}: k must be a whole number from 1 to {MAX_K:,}.")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.checkpoints.files import BITS, Tensor
 from rallebench.checkpoints.packages import need_packages
 from rallebench.core.errors import BadFileError, MissingPackageError, UsageError
-from rallebench.core.files import read_json, sha256_file
+from rallebench.core.files import read_object, sha256_file
 
 if TYPE_CHECKING:
     from rallebench.checkpoints._gguf_header import Header
@@ -107,7 +107,7 @@ def gguf_file(name: str, model: str, inside: str = "") -> Path | None:
 def converted_copy(cache: Path, file: Path) -> Path | None:
     """Return the folder in a workspace's cache with the converted GGUF file, or None. Reads no weights."""
     sources = (cache / CONVERTED).glob(f"[!.]*/{SOURCE}")
-    return next((path.parent for path in sources if read_json(path)["file"] == str(file)), None)
+    return next((path.parent for path in sources if read_object(path)["file"] == str(file)), None)
 
 
 def _inside(name: str, folder: Path, inside: str) -> Path:

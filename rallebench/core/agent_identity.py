@@ -43,7 +43,7 @@ class AgentIdentity:
         return self.environment.name if self.environment else ""
 
     @property
-    def all_settings(self) -> dict[str, Any]:
+    def all_settings(self) -> Json:
         """Settings of the workflow, and those of the environment as ``env.NAME``."""
         inside = self.environment.settings if self.environment else {}
         return {**self.settings, **{f"env.{name}": value for name, value in inside.items()}}

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from rallebench.core.errors import BadFileError
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
+    Scalar = TypeVar("Scalar", bound=np.generic)
 
-def load_array(path: Path, dtype: Any = None, ndim: int | None = None) -> NDArray[Any]:
+
+@overload
+def load_array(path: Path, dtype: type[Scalar], ndim: int | None = None) -> NDArray[Scalar]: ...
+@overload
+def load_array(path: Path) -> NDArray[np.generic]: ...
+def load_array(
+    path: Path, dtype: type[np.generic] | None = None, ndim: int | None = None
+) -> NDArray[np.generic]:
     """The array of a file, memory-mapped for reading. Raises BadFileError.
 
     numpy parses the header as Python text, so a damaged one raises almost anything. Arrays of objects, which hold pickled code,
@@ -20,7 +29,7 @@ def load_array(path: Path, dtype: Any = None, ndim: int | None = None) -> NDArra
     import numpy as np
 
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        array: NDArray[np.generic] = np.load(path, mmap_mode="r", allow_pickle=False)
         shape = array.shape
     except FileNotFoundError:
         raise BadFileError(f"{path} does not exist.") from None
@@ -28,7 +37,7 @@ def load_array(path: Path, dtype: Any = None, ndim: int | None = None) -> NDArra
         known = isinstance(error, (OSError, ValueError)) and str(error)
         why = " ".join(str(error).split())[:120] if known else "its header is damaged"
         raise BadFileError(
-            f"{path} is no whole array of numbers in numpy's form ({why})."
+            f"{path} is not a complete array of numbers in numpy's format ({why})."
         ) from None
     if ndim is not None and len(shape) != ndim:
         raise BadFileError(

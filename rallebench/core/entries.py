@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.own_files import Count
 from rallebench.core.prices import read_prices
 from rallebench.core.text import UNFOLDED
@@ -27,7 +27,7 @@ class Strict(BaseModel):
 Shape = TypeVar("Shape", bound=BaseModel)
 
 
-def parse_entry(shape: type[Shape], value: Any, place: str, more: str = "") -> Shape:
+def parse_entry(shape: type[Shape], value: object, place: str, more: str = "") -> Shape:
     """``value`` in a shape. Raises BadFileError about ``place``, one sentence for the first wrong field, then ``more``."""
     try:
         return shape.model_validate(value)
@@ -115,7 +115,7 @@ class Manifest(Strict):
         return UNFOLDED_NOTE if self.parameters.get("tokens") == UNFOLDED else ""
 
 
-def seal_manifest(value: Mapping[str, Any]) -> dict[str, Any]:
+def seal_manifest(value: JsonObject) -> dict[str, JsonValue]:
     """The JSON form of a manifest with the 12 hex digits that no longer fit once anything in it is edited."""
     content = {key: item for key, item in value.items() if key != "seal"}
     return {**content, "seal": digest(content)[:12]}

@@ -11,9 +11,10 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.memory import size
 from rallebench.core.parts import unfinished_file, with_final_names
 from rallebench.core.types import Json
@@ -66,19 +67,21 @@ def write_text(path: Path, text: str | Iterable[str]) -> str:
     return total.hexdigest()
 
 
-def json_lines(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+def json_lines(rows: Iterable[JsonObject]) -> Iterator[str]:
     """Rows as the lines of a JSON-lines file."""
     return (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def write_json(path: Path, value: Any, *, indent: int | None = 2, sort_keys: bool = False) -> None:
+def write_json(
+    path: Path, value: JsonValue, *, indent: int | None = 2, sort_keys: bool = False
+) -> None:
     """Write one JSON document, UTF-8, ending with a newline, whole or not at all."""
     write_text(
         path, json.dumps(value, ensure_ascii=False, indent=indent, sort_keys=sort_keys) + "\n"
     )
 
 
-def read_json(path: Path) -> Any:
+def read_json(path: Path) -> JsonValue:
     """Read one JSON document; BadFileError names the file and the line."""
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
@@ -93,10 +96,29 @@ def read_json(path: Path) -> Any:
     if not text.strip():
         raise BadFileError(f"{path} is empty; it should hold one JSON document.")
     try:
-        return json.loads(text)
+        value: JsonValue = json.loads(text)
+        return value
     except (ValueError, RecursionError) as error:
         line = f"line {error.lineno}: " if isinstance(error, json.JSONDecodeError) else ""
         raise BadFileError(f"{path} is not valid JSON ({line}{json_problem(error)}).") from None
+
+
+def read_object(path: Path) -> Json:
+    """Read a JSON object. Raises BadFileError for any other document."""
+    value = read_json(path)
+    if not isinstance(value, Mapping):
+        raise BadFileError(f"{path} should hold a JSON object.")
+    return value
+
+
+def read_objects(path: Path) -> list[Json]:
+    """Read a JSON list of objects. Raises BadFileError for any other document."""
+    value = read_json(path)
+    rows = value if isinstance(value, list) else [value]
+    objects = [row for row in rows if isinstance(row, Mapping)]
+    if not isinstance(value, list) or len(objects) < len(rows):
+        raise BadFileError(f"{path} should hold a JSON list of objects.")
+    return objects
 
 
 def json_problem(error: Exception) -> str:
@@ -153,7 +175,7 @@ class Appender:
             if position != end:
                 handle.truncate(position)
 
-    def write(self, value: Any) -> int:
+    def write(self, value: JsonValue) -> int:
         """Append one line and hand it to the operating system; returns its bytes."""
         line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:

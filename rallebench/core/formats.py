@@ -16,8 +16,10 @@ from functools import lru_cache
 from typing import Any
 
 from rallebench.core.errors import MissingPackageError, UsageError
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.structured import in_form, never_fits, schema_fault, shorten_complaint
 from rallebench.core.thinking import answer_begins, extract_answer
+from rallebench.core.types import Json
 
 SCHEMA, CHOICE, REGEX, GRAMMAR = "schema", "choice", "regex", "grammar"
 
@@ -47,7 +49,12 @@ class Format:
     """One form. ``kind``: SCHEMA, CHOICE, REGEX or GRAMMAR; ``value``: the schema, the texts, the pattern or the grammar."""
 
     kind: str
-    value: Any
+    value: Json | tuple[str, ...] | str
+
+    @property
+    def schema(self) -> Json:
+        """The JSON schema, {} of another form."""
+        return self.value if isinstance(self.value, Mapping) else {}
 
     @property
     def text(self) -> str:
@@ -76,7 +83,7 @@ class Format:
         """
         thoughts, answer = text[: answer_begins(text)], extract_answer(text)
         if self.kind == SCHEMA:
-            answer, fault = in_form(answer, self.value)
+            answer, fault = in_form(answer, self.schema)
             return thoughts + answer, fault
         for part in (answer, answer.strip()):
             if not (fault := self.fault(part)):
@@ -86,7 +93,7 @@ class Format:
     def fault(self, text: str) -> str:
         """'' if a text has this form from its beginning to its end, else one sentence."""
         if self.kind == SCHEMA:
-            value, note = in_form(text, self.value)
+            value, note = in_form(text, self.schema)
             whole = value == text
             return note if whole else "The answer is not JSON from its beginning to its end."
         if self.kind == CHOICE:
@@ -103,7 +110,7 @@ class Format:
         return taken == len(tokens) and bool(matcher.is_accepting())
 
 
-def read_format(where: str, response_format: Any) -> Format | None:
+def read_format(where: str, response_format: JsonValue) -> Format | None:
     """The form that ``response_format`` asks for; None if it asks for plain text. ``where``: whose it is, for the errors.
 
     ``{"type": "json_object"}`` is any object. Raises UsageError for what is not of these shapes, and for a form that no text has.
@@ -124,7 +131,7 @@ def read_format(where: str, response_format: Any) -> Format | None:
             '…}}, {"type": "json_object"}, {"type": "text"}, {"type": "choice", "choices": [texts]}, {"type": '
             '"regex", "regex": …} or {"type": "grammar", "grammar": …}.'
         )
-    if form.kind == SCHEMA and (fault := schema_fault(form.value)):
+    if form.kind == SCHEMA and (fault := schema_fault(form.schema)):
         raise UsageError(
             f"{where}: the schema of response_format is no JSON schema ({fault}); mend the schema."
         )
@@ -139,7 +146,7 @@ def read_format(where: str, response_format: Any) -> Format | None:
     return form
 
 
-def _read_schema(wish: Mapping[str, Any]) -> Format | None:
+def _read_schema(wish: JsonObject) -> Format | None:
     kind, inside = wish.get("type"), wish.get("json_schema")
     if kind == "json_object":
         return Format(SCHEMA, {"type": "object"})
@@ -149,14 +156,13 @@ def _read_schema(wish: Mapping[str, Any]) -> Format | None:
     return Format(SCHEMA, schema) if isinstance(schema, Mapping) else None
 
 
-def _read_other(wish: Mapping[str, Any]) -> Format | None:
+def _read_other(wish: JsonObject) -> Format | None:
     kind = wish.get("type")
     if kind == CHOICE:
-        texts = wish.get("choices")
-        good = isinstance(texts, Sequence) and not isinstance(texts, str) and bool(texts)
-        if not good or not all(isinstance(text, str) and text.strip() for text in texts or ()):
-            return None
-        return Format(CHOICE, tuple(text.strip() for text in texts or ()))
+        listed = wish.get("choices")
+        texts = listed if isinstance(listed, Sequence) and not isinstance(listed, str) else ()
+        choices = tuple(text.strip() for text in texts if isinstance(text, str) and text.strip())
+        return Format(CHOICE, choices) if choices and len(choices) == len(texts) else None
     value = wish.get(kind) if kind in (REGEX, GRAMMAR) else None
     return Format(str(kind), value) if isinstance(value, str) and value else None
 
@@ -164,7 +170,7 @@ def _read_other(wish: Mapping[str, Any]) -> Format | None:
 # ── the grammar of a form ────────────────────────────────────────────────────
 
 
-def schema_rule(schema: Mapping[str, Any]) -> str:
+def schema_rule(schema: Json) -> str:
     """The JSON of a schema as a part of a grammar. Its texts hold no control characters, whose escapes are six letters each."""
     style = {**JSON_STYLE, "lenient": True, "json_allowed_escapes": '"\\nt'}
     return "%json " + json.dumps({**schema, "x-guidance": style})

@@ -7,7 +7,9 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO, Protocol
+
+from rallebench.core.json_values import JsonValue
 
 PIECE = 2**20
 LONGEST = 64 * 2**20
@@ -22,6 +24,12 @@ _BLANK = re.compile(r"[ \t\r\n]*")
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 
 
+class Peekable(Protocol):
+    """A file whose next bytes can be read without moving on."""
+
+    def peek(self, size: int, /) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Broken:
     """An element that cannot be read. ``fault`` continues "FILE, record N" and ends with a full stop."""
@@ -32,12 +40,12 @@ class Broken:
 CUT = Broken(" is cut off; the file is only a part of the set, so download or copy it again.")
 
 
-def begins_list(handle: Any) -> bool:
+def begins_list(handle: Peekable) -> bool:
     """Return whether a file that can be peeked into is one JSON list."""
     return bool(handle.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[")
 
 
-def elements(handle: BinaryIO, inside: str = "") -> Iterator[Any]:
+def elements(handle: BinaryIO, inside: str = "") -> Iterator[JsonValue | Broken]:
     """The elements in order, a Broken for one that cannot be read. ``inside``: the list is under this key of an object.
 
     >>> import io
@@ -63,7 +71,7 @@ def elements(handle: BinaryIO, inside: str = "") -> Iterator[Any]:
             return
     text.at += 1
     if text.spoils(inside):
-        yield Broken(" is no record: there is text behind the end of the list; remove it.")
+        yield Broken(" is not a record: there is text behind the end of the list; remove it.")
 
 
 class _Text:
@@ -105,7 +113,7 @@ class _Text:
                 return False
         return True
 
-    def value(self) -> Any:
+    def value(self) -> JsonValue | Broken:
         """The value that begins here, or Broken."""
         piece = PIECE
         while True:
@@ -135,7 +143,8 @@ class _Text:
             self.goes_on = True
             if _NO_UTF8.search(raw):
                 return Broken(" is not UTF-8; save the file as UTF-8 and try again.")
-            return value
+            element: JsonValue = value
+            return element
 
     def _end_at_fault(self, fault: str) -> Broken:
         self.goes_on = False

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+
+from rallebench.core.types import Json
 
 LARGEST = 2**26
 """Bytes of the largest file that is read at once."""
 
 
-def rows_of_file(path: Path) -> list[dict[str, Any]] | None:
+def rows_of_file(path: Path) -> list[Json] | None:
     """The rows of a ``.json`` file that is one object around them, None for any other file."""
     if path.suffix.lower() != ".json" or not path.is_file() or path.stat().st_size > LARGEST:
         return None
@@ -22,7 +23,7 @@ def rows_of_file(path: Path) -> list[dict[str, Any]] | None:
     return find_rows(value) if isinstance(value, Mapping) else None
 
 
-def find_rows(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
+def find_rows(value: Json) -> list[Json] | None:
     """The rows in the only list of objects, or of columns that are equally long lists or have the same keys.
 
     >>> find_rows({"version": 2, "data": [{"question": "Who?"}]})
@@ -46,5 +47,5 @@ def find_rows(value: Mapping[str, Any]) -> list[dict[str, Any]] | None:
     return None
 
 
-def _holds_objects(value: Any) -> bool:
+def _holds_objects(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(x, dict) for x in value)

@@ -8,9 +8,11 @@ from typing import Any, Union
 
 JsonValue = Union[None, bool, int, float, str, "Sequence[JsonValue]", "Mapping[str, JsonValue]"]
 """Any JSON; tuples are written as lists."""
+JsonObject = Mapping[str, JsonValue]
+"""A JSON object that no dataclass stands for."""
 
 
-def as_json(value: Any) -> Any:
+def as_json(value: object) -> Any:
     """A value as JSON: by its own ``to_json``, or a dataclass by its fields; tuples stay tuples, which JSON writes as lists."""
     if isinstance(value, (str, int, float, type(None))):
         return value

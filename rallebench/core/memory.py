@@ -14,15 +14,23 @@ import shutil
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rallebench.core.versions import imported_module
 
 CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
+
+
+class Network(Protocol):
+    """A model of torch, as far as its weights are read."""
+
+    def parameters(self) -> Iterable[Any]: ...
+
+    def buffers(self) -> Iterable[Any]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,14 +199,14 @@ def release() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def read_mapped(model: Any) -> None:
+def read_mapped(model: Network) -> None:
     """Read weights that are only mapped from their file into RAM: measured now, and no slow first answer."""
     for parameter in model.parameters():
         if parameter.device.type == "cpu" and parameter.is_contiguous():
             parameter.data.view(-1)[:: 4096 // parameter.element_size()].max()
 
 
-def copy_mapped(model: Any) -> None:
+def copy_mapped(model: Network) -> None:
     """Copy what was not quantised out of the mapped file, which otherwise stays in RAM as a whole."""
     for tensor in [*model.parameters(), *model.buffers()]:
         if tensor.device.type == "cpu" and tensor.is_floating_point():

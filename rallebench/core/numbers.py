@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from rallebench.core.costs import CostTotal
 from rallebench.core.report import ClusterCounts, Estimate
@@ -27,7 +26,7 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
-def as_estimate(value: Any) -> Estimate | None:
+def as_estimate(value: object) -> Estimate | None:
     """Return an Estimate, also of a mapping in its JSON form; None for anything else."""
     if isinstance(value, Mapping) and {"value", "low", "high", "n"} <= value.keys():
         return Estimate(*(value[key] for key in ("value", "low", "high", "n")))

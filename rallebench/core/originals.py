@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.files import read_json
+from rallebench.core.files import read_object
 
 DECLARATION = "originals.json"
 LEVELS_UP = 3
@@ -109,7 +109,7 @@ class OriginalCopy:
 @cache
 def _read_declaration(folder: Path) -> Mapping[str, Any]:
     path = folder / DECLARATION
-    return dict(read_json(path)) if path.is_file() else {}
+    return read_object(path) if path.is_file() else {}
 
 
 def copy_in(own: Path, prompts: Path) -> OriginalCopy | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.files import read_json, write_json
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.types import digest
 
 log = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ def read_stored(path: Path, shape: type[Stored], mend: str) -> dict[str, Any]:
     return stored
 
 
-def read_sealed(path: Path, mend: str) -> dict[str, Any]:
+def read_sealed(path: Path, mend: str) -> dict[str, JsonValue]:
     """Return the object in a sealed file of ours, without its seal. Raises BadFileError, with the mend unless there is no such file."""
     if not path.is_file():
         raise BadFileError(f"{path} does not exist.")
@@ -77,13 +78,13 @@ def read_sealed(path: Path, mend: str) -> dict[str, Any]:
     return value
 
 
-def write_sealed(path: Path, value: Mapping[str, Any]) -> None:
+def write_sealed(path: Path, value: JsonObject) -> None:
     """Write a file with a seal, by which a change of anything in it is seen."""
     content = {key: item for key, item in value.items() if key != "seal"}
     write_json(path, {**content, "seal": make_seal(content)})
 
 
-def make_seal(value: Mapping[str, Any]) -> str:
+def make_seal(value: JsonObject) -> str:
     """12 hex digits over a value without its seal, as it is read again."""
     return digest(json.loads(json.dumps(value)))[:12]
 
@@ -91,7 +92,7 @@ def make_seal(value: Mapping[str, Any]) -> str:
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=64)(TypeAdapter)
 
 
-def parse(value: Any, shape: type[T], path: Path, mend: str) -> T:
+def parse(value: object, shape: type[T], path: Path, mend: str) -> T:
     """The content of a file of ours as a value of ``shape``, a frozen dataclass. Raises BadFileError."""
     if not isinstance(value, dict):
         raise damage_error(path, mend)
@@ -123,11 +124,11 @@ def check_stored(value: Any, shape: type[Stored], path: Path, mend: str) -> dict
     return value
 
 
-def is_too_deep(value: Any) -> bool:
+def is_too_deep(value: object) -> bool:
     """Return whether lists and objects lie deeper within each other than any file of ours has them."""
-    level: list[Any] = [value]
+    level: list[object] = [value]
     for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
+        inner: list[object] = []
         for item in level:
             if isinstance(item, dict):
                 inner += item.values()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 Prices = Mapping[str, "Mapping[str, float] | None"]
 """Language model → its prices; None, or no entry, if they are unknown."""
@@ -13,7 +12,7 @@ FREE: Mapping[str, float] = {"prompt": 0.0, "completion": 0.0}
 """Prices of a model that this program runs itself."""
 
 
-def read_prices(value: Any) -> dict[str, float] | None:
+def read_prices(value: object) -> dict[str, float] | None:
     """The prices in a value of a user or a backend; None if it holds none."""
     prices = value if isinstance(value, Mapping) else {}
     known = {

@@ -16,6 +16,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.originals import copy_in
+from rallebench.core.types import Json
 
 
 def prompts_folder() -> Path:
@@ -69,7 +70,7 @@ class Wording:
         return asdict(self)
 
     @property
-    def run_settings(self) -> dict[str, Any]:
+    def run_settings(self) -> Json:
         """Its entry in the settings of a run; {} for the shipped prompts."""
         return {"wording": {"whose": self.whose, "sha256": self.sha256}} if self.sha256 else {}
 

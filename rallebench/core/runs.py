@@ -153,7 +153,7 @@ class RunRequest:
         """The columns of all scorers, without those of registered metrics."""
         return tuple(column for scorer in self.scorers for column in scorer.columns)
 
-    def identity_settings(self) -> dict[str, Any]:
+    def identity_settings(self) -> Json:
         """The settings that change an episode, beside the models and indexes."""
         drawn = {"sampled": True} if self.sampled else {}
         if self.dataset.sha256:

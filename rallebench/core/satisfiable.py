@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
+
+from rallebench.core.json_values import JsonValue
+
+
+class SchemaValidator(Protocol):
+    """A validator of ``jsonschema``, as far as it is used here."""
+
+    @property
+    def schema(self) -> JsonValue: ...
+
+    def evolve(self, *, schema: JsonValue) -> SchemaValidator: ...
+
+    def is_valid(self, value: JsonValue) -> bool: ...
+
 
 MOST_VALUES = 256
 """Values of a schema that are tried one by one."""
@@ -13,7 +27,7 @@ MOST_VISITS = 5000
 """The most parts of a schema that are visited: references to references can make their number explode."""
 
 
-def fits_nothing(schema: Any, validator: Any) -> str:
+def fits_nothing(schema: JsonValue, validator: SchemaValidator) -> str:
     """Why no JSON fits a schema (no capital, no full stop); '' where JSON may.
 
     ``validator``: of ``jsonschema``, of this schema.
@@ -25,7 +39,7 @@ def fits_nothing(schema: Any, validator: Any) -> str:
 
 
 class _Search:
-    def __init__(self, validator: Any) -> None:
+    def __init__(self, validator: SchemaValidator) -> None:
         self._validator, self._visits = validator, 0
 
     def reason(self, schema: Any, inside: frozenset[str]) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
-from rallebench.core.types import Episode, Example, Flow
+from rallebench.core.types import Episode, Example, Flow, Json
 
 Values = Mapping[str, "float | None"]
 """Metric → the value of one question; or question id → its value of one metric. None: not scored."""
@@ -64,7 +64,7 @@ class Scorer(Protocol):
     def llms(self) -> tuple[str, ...]: ...
 
     @property
-    def settings(self) -> Mapping[str, Any]: ...
+    def settings(self) -> Json: ...
 
     def text(self, episode: Episode) -> str | None:
         """Return the text that a model is to judge, None to leave the episode out."""
@@ -91,7 +91,7 @@ class AnswerScorer:
     name: str = "own"
     needs: frozenset[str] = frozenset()
     llms: tuple[str, ...] = ()
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Json = field(default_factory=dict)
 
     def text(self, episode: Episode) -> None:
         """Return None: no answer is judged."""

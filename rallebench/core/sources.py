@@ -15,13 +15,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple, overload
 
 from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, Hint
 from rallebench.core.files import MAX_LINE_BYTES, json_problem
 from rallebench.core.json_lists import Broken, begins_list, elements
+from rallebench.core.json_values import JsonValue
 from rallebench.core.spreadsheets import unquote_cell
+from rallebench.core.types import Json
 
 MAX_KEPT_PROBLEMS = 20
 """The most bad rows with a sentence; further bad rows are only counted."""
@@ -159,7 +161,7 @@ class Source:
                 f"{MAX_UNPACKED // 2**20:,} MB; unpack it yourself if it is what you want."
             )
 
-    def objects(self, inside: str = "") -> Iterator[tuple[int, dict[str, Any]]]:
+    def objects(self, inside: str = "") -> Iterator[tuple[int, Json]]:
         """(number, object) of JSON lines, without blank lines, or of one JSON list, whose ``unit`` is "record".
 
         ``inside``: the file is an object, and the list is under this key.
@@ -276,7 +278,11 @@ class _Packed:
         return self._handle.tell()
 
 
-def first_value(row: Mapping[str, Any], names: Iterable[str], default: Any = "") -> Any:
+@overload
+def first_value(row: Mapping[str, str], names: Iterable[str], default: str = "") -> str: ...
+@overload
+def first_value(row: Json, names: Iterable[str], default: JsonValue = "") -> JsonValue: ...
+def first_value(row: Json, names: Iterable[str], default: JsonValue = "") -> JsonValue:
     """The first of these fields that the row has and that is neither null nor NaN; a whole number as pandas writes it, 7.0, is 7."""
     values = (row[name] for name in names if row.get(name) is not None)
     value = next((value for value in values if value == value), default)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _QUOTED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
 
 
-def quote_cell(cell: Any) -> Any:
+def quote_cell(cell: T) -> T | str:
     """A cell that a spreadsheet shows as it is: a text that begins like a formula has a ' before it; numbers stay.
 
     >>> quote_cell("=1+1"), quote_cell("-0.5"), quote_cell(-0.5), quote_cell("'=x"), quote_cell("plain")

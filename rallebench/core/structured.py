@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NoReturn
 
 from rallebench.core.errors import BackendError, MissingPackageError
+from rallebench.core.json_values import JsonValue
 from rallebench.core.satisfiable import fits_nothing
-from rallebench.core.types import Reply
+from rallebench.core.types import Json, Reply
 
 _STARTS = 200
 """Brackets at which a JSON value is looked for: a text of nothing but brackets must not take minutes."""
@@ -27,7 +28,7 @@ FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 # ── JSON in a text ───────────────────────────────────────────────────────────
 
 
-def find_json(text: str) -> Any:
+def find_json(text: str) -> JsonValue:
     """The first JSON value of a text: the whole text, a fenced block, or an object or list inside.
 
     Raises BackendError if there is none.
@@ -45,7 +46,7 @@ def find_json(text: str) -> Any:
     raise BackendError("the answer holds no JSON")
 
 
-def json_in(reply: Reply, schema: Mapping[str, Any] | None = None) -> Iterator[Any]:
+def json_in(reply: Reply, schema: Json | None = None) -> Iterator[JsonValue]:
     r"""The JSON value of each tool call of a reply, then that of its text: the first that fits ``schema``, else the first.
 
     Values in Python's notation count as well, after those in JSON.
@@ -61,7 +62,7 @@ def json_in(reply: Reply, schema: Mapping[str, Any] | None = None) -> Iterator[A
         yield from islice(chain(fits, values), 1)
 
 
-def _values(text: str) -> Iterator[Any]:
+def _values(text: str) -> Iterator[JsonValue]:
     text = text.strip()
     for piece in (text, *(block[1] for block in FENCE.finditer(text))):
         try:
@@ -85,7 +86,7 @@ _PYTHON = re.compile(
 _CONSTANTS = {"True": "true", "False": "false", "None": "null", ",": ""}
 
 
-def _python_values(text: str) -> Iterator[Any]:
+def _python_values(text: str) -> Iterator[JsonValue]:
     """The objects and lists of a text that are written in Python's notation."""
     seen = 0
     for start in islice(re.finditer(r"[{\[]", text), _STARTS):
@@ -108,16 +109,17 @@ def _as_json(match: re.Match[str]) -> str:
     return '"' + re.sub(r'(?<!\\)"', r"\"", inside) + '"'
 
 
-def decode_json(text: str) -> Any:
+def decode_json(text: str) -> JsonValue:
     """The value of a text that is JSON and nothing else; None for any other."""
     try:
-        return _DECODER.decode(text.strip())
+        value: JsonValue = _DECODER.decode(text.strip())
+        return value
     except (ValueError, RecursionError):
         return None
 
 
-def _no_constant(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+def _no_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not JSON")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_no_constant)
@@ -126,7 +128,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 # ── a schema for the answer ──────────────────────────────────────────────────
 
 
-def schema_fault(schema: Mapping[str, Any]) -> str:
+def schema_fault(schema: Json) -> str:
     """'' for a JSON schema, else what is wrong with it (no capital, no full stop).
 
     >>> schema_fault({"type": "array"}), schema_fault({"type": "list"})[:25]
@@ -143,7 +145,7 @@ def schema_fault(schema: Mapping[str, Any]) -> str:
         return "it is nested too deeply"
 
 
-def never_fits(schema: Mapping[str, Any]) -> str:
+def never_fits(schema: Json) -> str:
     """Why no JSON fits a JSON schema, as far as that shows without a search; '' where JSON may.
 
     >>> never_fits({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "minItems": 3})
@@ -152,7 +154,7 @@ def never_fits(schema: Mapping[str, Any]) -> str:
     return fits_nothing(schema, _validator(schema))
 
 
-def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
+def check_schema(value: JsonValue, schema: Json) -> str:
     """'' if ``value`` fits the JSON schema, else what does not fit (no capital, no full stop).
 
     Only references inside the schema are followed: a ``$ref`` to elsewhere is never fetched.
@@ -170,7 +172,7 @@ def check_schema(value: Any, schema: Mapping[str, Any]) -> str:
     return f"at {error.json_path}: {shorten_complaint(error.message)}" if error else ""
 
 
-def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
+def in_form(text: str, schema: Json) -> tuple[str, str]:
     """The answer's JSON alone, where one fits the schema, else the whole text; and what ``Reply.note`` should say.
 
     >>> in_form('Sure [1]: {"answer": 3}', {"type": "object"})
@@ -190,7 +192,7 @@ def in_form(text: str, schema: Mapping[str, Any]) -> tuple[str, str]:
     return text, f"The answer does not fit the schema: {fault}."
 
 
-def _validator(schema: Mapping[str, Any]) -> Any:
+def _validator(schema: Json) -> Any:
     try:
         import jsonschema
         from jsonschema_specifications import REGISTRY

@@ -43,7 +43,7 @@ def csv_table(value: Table) -> str:
     )
 
 
-def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
+def csv_lines(rows: Iterable[Sequence[object]]) -> str:
     """Rows of cells as CSV; a list is joined by `` | ``, and no text is a formula (see ``spreadsheets``)."""
     end, text = "\r\n", io.StringIO()
     writer = csv.writer(

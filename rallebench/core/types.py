@@ -15,9 +15,13 @@ import itertools
 import json
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union
 
 from rallebench.core.errors import RalleError
+from rallebench.core.json_values import JsonValue
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Json = Mapping[str, Any]
 """An object of a user's own JSON: settings, tool arguments, extra fields. A thing with a name is a dataclass."""
@@ -129,6 +133,17 @@ class Action:
     generation: Json = field(default_factory=dict)
 
 
+class ActionChanges(TypedDict, total=False):
+    """Fields of an action with their new values."""
+
+    kind: ActionKind
+    template: str
+    dialect: Dialect
+    target: str
+    k: int
+    generation: Json
+
+
 @dataclass(frozen=True, slots=True)
 class Chain:
     """A named sequence of actions, at least one and by custom at most eight."""
@@ -171,7 +186,7 @@ class Chain:
         targets = (a.target for a in self.actions if a.kind == kind and a.template)
         return tuple(dict.fromkeys(targets))
 
-    def replace_action(self, index: int, **changes: Any) -> Chain:
+    def replace_action(self, index: int, **changes: Unpack[ActionChanges]) -> Chain:
         """A new chain in which action ``index`` (from 0) has ``changes``."""
         actions = list(self.actions)
         actions[index] = replace(actions[index], **changes)
@@ -400,7 +415,7 @@ SubFlow = Generator[Request, Reply, _T]
 Flow = SubFlow[Outcome]
 
 
-def digest(value: Any) -> str:
+def digest(value: JsonValue) -> str:
     """sha256 (64 hex digits) of a JSON-able value in canonical form.
 
     >>> digest({"b": 1, "a": 2}) == digest({"a": 2, "b": 1})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from importlib import import_module, metadata
-from typing import Any
+from types import ModuleType
 
 from rallebench.core.errors import MissingPackageError
 
@@ -39,7 +39,7 @@ def _version(package: str) -> str:
         return ""
 
 
-def optional(module: str, package: str, why: str, install: str = "") -> Any:
+def optional(module: str, package: str, why: str, install: str = "") -> ModuleType:
     """A module of an optional package, imported now. Raises MissingPackageError; ``why`` goes on with its sentence."""
     try:
         return import_module(module)
@@ -47,7 +47,7 @@ def optional(module: str, package: str, why: str, install: str = "") -> Any:
         raise MissingPackageError(package, why, install) from None
 
 
-def imported_module(name: str) -> Any:
+def imported_module(name: str) -> ModuleType | None:
     """The module ``name`` if it is imported, else None; also while another thread still imports it.
 
     To use torch from one thread while another imports it can block both for good.

@@ -7,12 +7,12 @@ format, which ``kilt.examples`` checks and converts to examples. A file of any f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from rallebench.core.registry import Registry
 from rallebench.core.sources import Source
+from rallebench.core.types import Json
 
-Record = dict[str, Any]
+Record = Json
 """One row of a file as parsed JSON."""
 Read = Callable[[Source], Iterator[tuple[int, Record]]]
 

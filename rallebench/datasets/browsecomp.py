@@ -31,11 +31,11 @@ def _record(row: Record) -> Record:
     gold = {str(document["docid"]) for document in row["gold_docs"]}
     evidence = dict.fromkeys([*(str(d["docid"]) for d in row["evidence_docs"]), *sorted(gold)])
     kilt_record = record(row["query"], [row.get("answer")], id=str(row["query_id"]))
-    kilt_record["output"] += [
+    pages = [
         {"provenance": [{"wikipedia_id": page, **({"gold": True} if page in gold else {})}]}
         for page in evidence
     ]
-    return kilt_record
+    return {**kilt_record, "output": [*kilt_record["output"], *pages]}
 
 
 def gold_documents(record: Mapping[str, Any]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError
 from rallebench.core.json_objects import rows_of_file
 from rallebench.core.sources import Problems, Source, has_suffix, stamps
-from rallebench.core.types import Example, Gold, Question
+from rallebench.core.types import Example, Gold, Json, Question
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import is_empty
 from rallebench.datasets.fields import GOLD, RowOfFields, normal
@@ -90,7 +90,7 @@ def objects(source: Source, inside: str = "") -> Iterator[tuple[int, Record]]:
     source.done = source.total
 
 
-def _questions(row: Record) -> Iterator[Record]:
+def _questions(row: Json) -> Iterator[Record]:
     """Yield the questions of a SQuAD article, with its title; any other row unchanged."""
     paragraphs = row.get("paragraphs")
     texts = paragraphs if isinstance(paragraphs, list) else []

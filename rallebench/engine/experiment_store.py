@@ -18,6 +18,7 @@ from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiment_reports import ExperimentReport
 from rallebench.core.experiments import FOLDER, RequestContent, StoredExperiment
 from rallebench.core.files import sha256_file, write_json, write_text
+from rallebench.core.json_values import JsonValue
 from rallebench.core.locks import alone
 from rallebench.core.own_files import (
     Stored,
@@ -128,8 +129,9 @@ class ExperimentStore:
         noun: str = "experiment",
     ) -> None:
         """Write the request, so that an experiment that was stopped can be found and continued."""
-        value = {"kind": kind, "noun": noun, "request": request.to_json(), "runs": dict(runs)}
-        write_json(self.folder(name) / REQUEST, value)
+        started = {"kind": kind, "noun": noun}
+        content: dict[str, JsonValue] = {"request": request.to_json(), "runs": dict(runs)}
+        write_json(self.folder(name) / REQUEST, {**started, **content})
 
     def save_report(self, name: str, request: RequestContent, report: ExperimentReport) -> None:
         """Write the report, with the request and the time."""

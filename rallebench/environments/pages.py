@@ -58,7 +58,7 @@ class PageStore:
         self.store, self.fingerprint = store, fingerprint
         try:
             self._pages, self._titles, self._rows = (
-                np.asarray(load_array(folder / name)) for name in (PAGES, TITLES, ROWS)
+                np.asarray(load_array(folder / name, np.uint64)) for name in (PAGES, TITLES, ROWS)
             )
         except (BadFileError, ValueError) as error:
             raise BadFileError(

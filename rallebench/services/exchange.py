@@ -14,6 +14,7 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.readers import naming
 from rallebench.core.report import RunReport
+from rallebench.core.types import Json
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
@@ -26,7 +27,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.workspace.environments import import_scholars
 
 
-def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[dict[str, Any]], int]:
+def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[Json], int]:
     """The first ``number`` records of a dataset whose gold is among ``pages``, and the number of records read.
 
     Raises BadFileError for a bad row, UsageError for a corpus without page ids.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BackendError, BadFileError, RalleError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_object, write_json
 from rallebench.core.hosts import mlflow_options
 from rallebench.core.locks import alone, held
 from rallebench.tracking.connection import (
@@ -149,7 +149,7 @@ def answers(url: str) -> bool:
 def _stored_address(workspace: Path) -> str:
     """The URL of the newest server over the workspace, '' if there was none."""
     try:
-        return str(read_json(workspace / _ADDRESS)["url"])
+        return str(read_object(workspace / _ADDRESS)["url"])
     except (BadFileError, KeyError, TypeError):
         return ""
 

@@ -23,7 +23,9 @@ from typing import Any
 import numpy as np
 
 from rallebench.core.errors import BackendError, MissingPackageError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_object, write_json
+from rallebench.core.json_values import JsonValue
+from rallebench.core.types import Json
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import Neighbours, Progress, Vectors, _diskann_build
 from rallebench.vector_indexes.faiss_index import cores
@@ -82,9 +84,9 @@ def about(
 ) -> None:
     """Record the facts missing in the files themselves, and the sizes of the files."""
     files = {p.name: p.stat().st_size for p in sorted(folder.glob(f"{prefix}*"))}
-    value = {"kind": kind, "count": int(count), "dim": int(dim), "longest": float(longest)}
-    value |= {"augmented": bool(augmented), "prefix": prefix, "files": files}
-    write_json(folder / ABOUT, value)
+    size = {"count": int(count), "dim": int(dim), "longest": float(longest)}
+    form: dict[str, JsonValue] = {"augmented": bool(augmented), "prefix": prefix, "files": files}
+    write_json(folder / ABOUT, {"kind": kind, **size, **form})
 
 
 def _lengths(vectors: Any) -> Generator[Progress, None, tuple[float, bool]]:
@@ -171,10 +173,10 @@ def quiet() -> Iterator[None]:
                 os.close(saved)
 
 
-def read_about(folder: Path) -> dict[str, Any]:
+def read_about(folder: Path) -> Json:
     """Read ``diskann.json`` and check that every file has the recorded size."""
     try:
-        about: dict[str, Any] = read_json(folder / ABOUT)
+        about = read_object(folder / ABOUT)
         for name, size in about["files"].items():
             if not (folder / name).exists() or (folder / name).stat().st_size != size:
                 raise damaged_file(folder / name)

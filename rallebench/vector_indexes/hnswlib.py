@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_object, write_json
 from rallebench.core.versions import optional
 from rallebench.vector_indexes import VECTOR_INDEXES, Build, Neighbours, Vectors, complete_settings
 from rallebench.vector_indexes.copies import EnteredOnce
@@ -64,7 +64,7 @@ class HnswlibIndex:
     @classmethod
     def load(cls, folder: Path) -> HnswlibIndex:
         package, path = _package(), folder / FILE
-        about = read_json(folder / ABOUT)
+        about = read_object(folder / ABOUT)
         if not path.exists() or path.stat().st_size != about["bytes"]:
             raise damaged_file(path)
         index = package.Index(space="ip", dim=about["dim"])

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_object, write_json
 from rallebench.core.settings import Setting
 from rallebench.vector_indexes import (
     VECTOR_INDEXES,
@@ -98,7 +98,7 @@ class Milvus:
     @classmethod
     def load(cls, folder: Path) -> Milvus:
         """Open the collection that ``folder`` names; raises BackendError if it has changed."""
-        about = read_json(folder / ABOUT)
+        about = read_object(folder / ABOUT)
         try:
             place = server.parse_address(about["uri"], folder)
             place = replace(place, collection=about["collection"], key=about["key"])

@@ -48,7 +48,7 @@ class NumpyFlat:
     @classmethod
     def load(cls, folder: Path) -> Any:
         try:
-            return cls(load_array(folder / VECTORS, "<f4", 2))
+            return cls(load_array(folder / VECTORS, np.float32, 2))
         except BadFileError as error:
             raise damaged_file(folder / VECTORS, error) from None
 

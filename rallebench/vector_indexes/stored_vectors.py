@@ -107,7 +107,7 @@ class StoredRows:
     def __init__(self, folder: Path) -> None:
         path = folder / VECTORS
         try:
-            mapped: Any = load_array(path, "<f4", 2)
+            mapped: Any = load_array(path, np.float32, 2)
         except BadFileError as error:
             raise damaged_file(path, error) from None
         if not mapped.flags.c_contiguous:

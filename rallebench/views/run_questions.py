@@ -15,7 +15,7 @@ from typing import Any
 
 from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_object, write_json
 from rallebench.core.folding import fold
 from rallebench.core.memory import pause_collector
 from rallebench.core.types import Episode, Example, Gold, Outcome, digest
@@ -89,7 +89,7 @@ def _questions(
     run = RunFolder(Path(path))
     heads = run.heads()
     right = {score.qid: score.value for score in run.scores("em")}
-    stages: Mapping[str, str] = read_json(Path(stages_file)) if known else {}
+    stages: Mapping[str, str] = read_object(Path(stages_file)) if known else {}
     chain = run.description().chain
     answers = chain is None or chain.produces_answer
     # it is scored at its end

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rallebench.core.errors import RalleError
-from rallebench.core.files import read_json
+from rallebench.core.files import read_object
 from rallebench.core.starter import STARTER_INDEXES, STARTER_PAGES
 from rallebench.core.types import Example
 from rallebench.corpora.store import PassageStore
@@ -80,4 +80,4 @@ def stored_pages(folder: Path, fingerprint: str) -> frozenset[str]:
 @lru_cache(maxsize=1)
 def starter_pages() -> frozenset[str]:
     """Return the page ids of the starter corpus, whose indexes are built when they are first loaded."""
-    return frozenset(map(str, read_json(STARTER_PAGES).values()))
+    return frozenset(map(str, read_object(STARTER_PAGES).values()))

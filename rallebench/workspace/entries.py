@@ -16,7 +16,7 @@ from rallebench.core.entries import (
     seal_manifest,
 )
 from rallebench.core.errors import BadFileError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import read_json, read_object, write_json
 from rallebench.core.locks import alone
 from rallebench.core.own_files import is_too_deep
 
@@ -31,7 +31,7 @@ def read_manifest(folder: Path) -> Manifest:
         raise BadFileError(
             f"{folder} holds no index (manifest.json is missing); build the index again."
         )
-    value = read_json(path)
+    value = read_object(path)
     manifest = parse_entry(Manifest, value, str(path))
     if manifest.seal and manifest.seal != seal_manifest(value)["seal"]:
         raise BadFileError(

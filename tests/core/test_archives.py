@@ -209,7 +209,7 @@ def test_an_array_with_a_damaged_header_is_refused_in_one_sentence(
 ) -> None:
     path = tmp_path / "vectors.npy"
     path.write_bytes(with_header(header))
-    with pytest.raises(BadFileError, match=r"vectors\.npy is no whole array"):
+    with pytest.raises(BadFileError, match=r"vectors\.npy is not a complete array"):
         load_array(path)
 
 
@@ -251,5 +251,5 @@ def test_vectors_with_a_damaged_header_build_no_index(cli: CommandLine, tmp_path
     corpus = cli.workspace / "corpus.tsv"
     words = ("--corpus", corpus, "--name", "theirs", "--encoder", "hashing", "--from", path)
     ran = cli("index --kind flat", *words)
-    assert ran.code == 2 and "vectors.npy is no whole array" in ran.last
+    assert ran.code == 2 and "vectors.npy is not a complete array" in ran.last
     assert "Traceback" not in ran.err and json.dumps("theirs") not in ran.out

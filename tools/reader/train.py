@@ -25,7 +25,7 @@ from typing import Any
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from rallebench.core.errors import BackendError, RalleError, UsageError
-from rallebench.core.files import read_json, write_text
+from rallebench.core.files import read_object, write_text
 from rallebench.encoders.minilm import WEIGHTS_SHA256, MiniLM, model_folder
 from rallebench.reader import delta
 from tools.reader import calibration, overlap, packing, sources
@@ -312,7 +312,7 @@ def _fitted(weights: Path, contexts: Sequence[sources.Context], seed: int) -> di
 
 def _write_card(weights: Path, figures: Sequence[Path]) -> None:
     _, about = delta.read(weights, WEIGHTS_SHA256)
-    reports = [read_json(path) for path in figures]
+    reports = [read_object(path) for path in figures]
     text = card(about, WEIGHTS_SHA256, weights.stat().st_size, delta.GROUP, reports)
     write_text(weights.with_name("MODEL_CARD.md"), text)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import NotFoundError
-from rallebench.core.files import read_json
+from rallebench.core.files import read_object
 from rallebench.core.registry import Registry, unknown
 from rallebench.core.tables import Figure
 from rallebench.experiments import EXPERIMENTS, ExperimentFactory
@@ -65,7 +65,8 @@ class Benchmark:
     def question_sets(self) -> Mapping[str, Mapping[str, str]]:
         """Set → the kind of digest that recognises it → the digest; {} if none is known."""
         path = self.folder / "official.json"
-        return read_json(path)["sets"] if path.is_file() else {}
+        sets: Mapping[str, Mapping[str, str]] = read_object(path)["sets"] if path.is_file() else {}
+        return sets
 
 
 BENCHMARKS: Registry[Benchmark] = Registry(

@@ -22,7 +22,7 @@ from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, stamps
-from rallebench.core.types import digest
+from rallebench.core.types import Json, digest
 from rallebench.corpora.folder import READERS
 from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, corpus_form, read_corpus
@@ -264,7 +264,7 @@ def _listed(reading: SourceReading) -> Iterator[SourceArticle]:
         yield SourceArticle(id or digest([title, text])[:12], title, text, *own)
 
 
-def _first(row: dict[str, Any], names: tuple[str, ...]) -> Any:
+def _first(row: Json, names: tuple[str, ...]) -> Any:
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 

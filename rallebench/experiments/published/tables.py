@@ -12,7 +12,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.files import read_json
+from rallebench.core.files import read_object
 
 FREE = "free"
 """``columns`` of a file of facts from a paper's running text, whose rows have columns of their own."""
@@ -94,7 +94,7 @@ class PublishedTable:
 
 def read_table(path: Path) -> PublishedTable:
     """The table of a file, whose name without suffix is the table's."""
-    value = read_json(path)
+    value = read_object(path)
     rows = (
         PublishedRow(row["system"], row["settings"], row["values"], row.get("brackets", {}))
         for row in value["rows"]

@@ -99,7 +99,7 @@ def _by_stored_vectors(
     if path is None:
         return None
     with closing(PassageStore(workspace.indexes / name)) as store:
-        vectors = load_array(path, ndim=2)
+        vectors = load_array(path, np.float32, 2)
         return _with_ties(store, *nearest_rows(vectors, queries, min(k + TIES, len(store))), k)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.sources import Source
-from rallebench.core.types import Example, Gold, Question
+from rallebench.core.types import Example, Gold, Json, Question
 from rallebench.datasets.reading import read_questions
 
 PREFIX = "articles_"
@@ -76,7 +76,7 @@ def read_set(path: Path, limit: int | None = None) -> ArticleSet:
     """Every row that has a question, in order. Rows that point to another file's article (``a_d_id``) take it from there;
     rows with ``input`` are questions in KILT's form. Raises BadFileError, UsageError."""
     name = _name(path)
-    first = next((row for _, row in Source(path).objects()), {})
+    first: Json = next((row for _, row in Source(path).objects()), {})
     if "input" in first and not any(isinstance(first.get(key), str) for key in CONTENT):
         examples = tuple(read_questions(path))[:limit]
         return ArticleSet(name, path, examples, answers=any(e.gold.answers for e in examples))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
-from rallebench.core.files import json_lines, read_json
+from rallebench.core.files import json_lines, read_objects
 from rallebench.core.report import Estimate
 from rallebench.core.settings import fill
 from rallebench.core.sources import Source
@@ -130,7 +130,7 @@ def _manifest(folder: Path) -> dict[str, ManifestLine]:
     if path is None:
         return {}
     try:
-        lines = [fill(ManifestLine, row) for row in read_json(path)]
+        lines = [fill(ManifestLine, row) for row in read_objects(path)]
     except (TypeError, KeyError) as error:
         raise BadFileError(f"{path} should be a list of runs ({error}).") from None
     return {str(line.run): line for line in lines}

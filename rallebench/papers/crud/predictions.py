@@ -82,7 +82,8 @@ def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
 def read_results(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """(info, rows) of a result file; each row has an id and a log with a generated_text. Raises BadFileError."""
     content = read_json(path)
-    rows = content.get("results") if isinstance(content, dict) else None
+    results = content if isinstance(content, Mapping) else {}
+    rows = results.get("results")
     if not isinstance(rows, list):
         raise BadFileError(
             f"{path} is no result of CRUD-RAG: it should hold an object with 'results'."
@@ -94,7 +95,7 @@ def read_results(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
             raise BadFileError(
                 f"{path}: result {number} has no id, or no generated_text in its log."
             )
-    info = content.get("info")
+    info = results.get("info")
     return info if isinstance(info, dict) else {}, rows
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rallebench.chains.overrides import override
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.files import read_json, sha256_file
+from rallebench.core.files import read_objects, sha256_file
 from rallebench.core.originals import OriginalCopy, copy_in
 from rallebench.core.prompts import ORIGINAL, SHIPPED, Wording, wording
 from rallebench.core.types import Chain, Example
@@ -79,7 +79,7 @@ SETS: Mapping[str, KiltSet] = {
     fields["name"]: KiltSet(
         **{**fields, "chains": {**fields["chains"], "retrieve": "retrieve-only"}}
     )
-    for fields in read_json(Path(__file__).with_name("sets.json"))
+    for fields in read_objects(Path(__file__).with_name("sets.json"))
 }
 """Name → set, in RaLLe's order."""
 

@@ -18,10 +18,13 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, read_json, write_json
+from rallebench.core.json_values import JsonValue
 from rallebench.core.locks import alone, held
+from rallebench.core.own_files import parse
 from rallebench.core.parts import beside, delete, move_in
 from rallebench.core.sources import stamps
-from rallebench.core.types import digest
+from rallebench.core.strict_numbers import Count
+from rallebench.core.types import Json, digest
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.workspace.entries import read_manifest
@@ -29,6 +32,7 @@ from rallebench.workspace.indexes.recipes import IndexRecipe, is_index
 from rallebench.workspace.paths import WorkspaceFolder
 
 PASSAGES, TEXTS, CUT = "passages", "texts", "cut.json"
+CUT_MEND = "delete its folder, and it is made again"
 _GATE, _MARK = ".prepared.lock", ".prepared.{}.use"
 _numbers = itertools.count()
 
@@ -48,7 +52,7 @@ class ChunkedCorpus:
 
 def chunks_folder(cache: Path, recipe: IndexRecipe) -> Path:
     """Return the folder of an index's chunked passages."""
-    chunking = recipe.chunking and recipe.chunking.to_json()
+    chunking = None if recipe.chunking is None else recipe.chunking.to_json()
     key = digest([_identity(recipe.corpus, recipe.page_map), recipe.form, chunking])[:24]
     return cache / PASSAGES / key
 
@@ -57,8 +61,23 @@ def read_chunks(folder: Path) -> ChunkedCorpus | None:
     """Return the passages in ``folder``; None if there are none."""
     if not (folder / CUT).exists():
         return None
-    value = read_json(folder / CUT)
-    return ChunkedCorpus(folder, int(value["passages"]), str(value["sha256"]))
+    stored = _read_cut(folder)
+    return ChunkedCorpus(folder, stored.passages, stored.sha256)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """The file of a folder of chunked passages."""
+
+    passages: Count
+    sha256: str
+    corpus: str = ""
+    chunking: Json | None = None
+
+
+def _read_cut(folder: Path) -> _Cut:
+    path = folder / CUT
+    return parse(read_json(path), _Cut, path, CUT_MEND)
 
 
 def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, ChunkedCorpus]:
@@ -74,8 +93,13 @@ def chunk_corpus(cache: Path, recipe: IndexRecipe) -> Generator[Progress, None, 
         with beside(folder.parent, folder.name) as half:
             storing = store_corpus(half, recipe.corpus, pages, chunking, form=recipe.form)
             count, sha = yield from storing_progress("cutting the corpus", storing)
-            source = {"corpus": recipe.corpus.name, "chunking": chunking and chunking.to_json()}
-            write_json(half / CUT, {"passages": count, "sha256": sha, **source})
+            source: dict[str, JsonValue] = {
+                "passages": count,
+                "sha256": sha,
+                "corpus": recipe.corpus.name,
+            }
+            form = None if chunking is None else chunking.to_json()
+            write_json(half / CUT, {**source, "chunking": form})
             move_in(half, folder)  # if another process was faster, both are the same
     except OSError as error:
         raise disk_error(folder, error, "the passages") from error
@@ -169,10 +193,10 @@ def cache_entries(workspace: WorkspaceFolder) -> list[CacheEntry]:
     for folder in {path.parent for path in (cache / PASSAGES).glob(f"[!.]*/{CUT}")}:
         corpus, chunking, passages = "", None, 0
         with contextlib.suppress(RalleError, LookupError, TypeError, ValueError, AttributeError):
-            value = read_json(folder / CUT)
-            passages = int(value["passages"])
-            corpus, chunking = str(value.get("corpus") or ""), _chunking(value.get("chunking"))
-            sources[str(value["sha256"])] = (corpus, chunking)
+            stored = _read_cut(folder)
+            corpus, chunking = stored.corpus, _chunking(stored.chunking)
+            passages = stored.passages
+            sources[stored.sha256] = (corpus, chunking)
         size = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
         rows.append(CacheEntry(f"{PASSAGES}/{folder.name}", corpus, chunking, passages, size))
     for path in texts:

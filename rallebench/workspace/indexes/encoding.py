@@ -121,7 +121,7 @@ class _Encoding:
             yield from self._encode(missing)
             os.replace(self.folder / PART, self.folder / VECTORS)
         yield self._progress("encoding passages", self.shape[0])
-        vectors = load_array(self.folder / VECTORS, "<f4", 2)
+        vectors = load_array(self.folder / VECTORS, np.float32, 2)
         return EncodedPassages(vectors, self.header["dtype"], self.header["measured"])
 
     @property

@@ -65,8 +65,9 @@ class CachedVectors:
 
 def vectors_key(corpus_sha256: str, encoder: Encoder) -> str:
     """Return the folder's name: corpus, encoder, form of the text, and requested numeric type."""
-    text = [FORMAT, FORM, SHARD, corpus_sha256, encoder.fingerprint, asked_dtype(encoder)]
-    return digest(text)[:24]
+    return digest([FORMAT, FORM, SHARD, corpus_sha256, encoder.fingerprint, asked_dtype(encoder)])[
+        :24
+    ]
 
 
 def asked_dtype(encoder: Encoder) -> str:
