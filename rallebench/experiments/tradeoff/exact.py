@@ -92,6 +92,8 @@ def _by_stored_vectors(
     workspace: WorkspaceFolder, alike: Mapping[str, Manifest], queries: NDArray[np.float32], k: int
 ) -> list[set[str]] | None:
 
+    import numpy as np
+
     name, manifest = next(iter(alike.items()))
     cached = complete_vectors(workspace.vectors, manifest.corpus_sha256, manifest.encoder)
     beside = [workspace.indexes / other / VECTORS for other in alike]
