@@ -186,7 +186,7 @@ class Workspace(WorkspaceData):
         kinds = self._bench.experiments.kinds_named(key)
         if not kinds:
             raise UsageError(f"There is neither a run nor an experiment {key!r} in this workspace.")
-        exchange.track(self._bench, key, kinds[0])
+        exchange.track(self._bench.workspace, self._bench.tracking, key, kinds[0])
 
     # experiments
 

@@ -6,7 +6,6 @@ import argparse
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow
@@ -14,9 +13,9 @@ from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest
 from rallebench.core.text import split_names
-from rallebench.render import experiments
+from rallebench.render.experiments import plan_blocks
 from rallebench.services import experiment_jobs
-from rallebench.services.workbench import Workbench
+from rallebench.services.experiments import Experiments
 
 PLAN = (
     switch("--plan", "say what it would run and cost; runs nothing but the probe"),
@@ -30,26 +29,24 @@ PLAN = (
 """The plan of an experiment in place of the experiment; see :func:`show_plan`."""
 
 
-def read_agent(workbench: Workbench, args: argparse.Namespace) -> Any:
-    """The agent that the flags name, None if they name a chain. Raises UsageError for both, or neither."""
+def names_agent(args: argparse.Namespace) -> bool:
+    """Return whether the flags name an agent, not a chain. Raises UsageError for both, or neither."""
     if args.workflow:
         if args.chain:
             raise UsageError("--chain and --workflow exclude each other; give one of them.")
-        return workbench.asking.agent(
-            args.workflow,
-            args.env,
-            args.llm or "",
-            read_settings(args.set),
-            retriever=args.retriever or "",
-            seed=getattr(args, "seed", 0),
-        )
+        return True
     if not args.chain:
         raise UsageError("Name a chain with --chain, or an agent with --workflow and --env.")
     if args.env or args.allow_python:
         raise UsageError(
             "--env and --allow-python belong to a --workflow; leave them out for a chain."
         )
-    return None
+    return False
+
+
+def agent_parts(args: argparse.Namespace) -> tuple[str, str, str, dict[str, str]]:
+    """The workflow, the environment, the model and the settings of an agent. Raises UsageError."""
+    return args.workflow, args.env, args.llm or "", read_settings(args.set)
 
 
 def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
@@ -64,7 +61,7 @@ def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
 
 
 def show_plan(
-    workbench: Workbench, request: ExperimentRequest, args: argparse.Namespace
+    experiments: Experiments, request: ExperimentRequest, args: argparse.Namespace
 ) -> Result | None:
     """The plan of an experiment, with its expected costs for a verb that takes ``--probe``; None where ``--plan`` was not
     given. Raises UsageError."""
@@ -74,8 +71,8 @@ def show_plan(
             raise UsageError("--probe goes with --plan; without it everything is run.")
         return None
     if not hasattr(args, "probe"):
-        plan = workbench.experiments.plan(request)
-        return Result(experiment_jobs.plan_json(plan), experiments.plan_blocks(plan))
+        plan = experiments.plan(request)
+        return Result(experiment_jobs.plan_json(plan), plan_blocks(plan))
     questions = PILOT_QUESTIONS if probe is None else probe
     if questions < 0:
         raise UsageError(
@@ -83,10 +80,10 @@ def show_plan(
         )
     plan = follow(
         experiment_jobs.plan_with_costs(
-            workbench.experiments, request, questions=questions, batch_size=args.batch_size
+            experiments, request, questions=questions, batch_size=args.batch_size
         )
     )
-    return Result(experiment_jobs.plan_json(plan, probe=True), experiments.plan_blocks(plan))
+    return Result(experiment_jobs.plan_json(plan, probe=True), plan_blocks(plan))
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, str]:
@@ -106,11 +103,11 @@ def split_list(text: str | None) -> tuple[str, ...] | None:
 
 
 def check_out(
-    file: Path, workbench: Workbench, *, name: str = "--out", source: Path | None = None
+    file: Path, own_folders: Iterable[Path], *, name: str = "--out", source: Path | None = None
 ) -> Path:
     """A file to write. Raises UsageError for one that cannot be, before any work is done.
 
-    ``source``: the file that is read. A file of the workspace's own is not replaced either.
+    ``source``: the file that is read. A file in one of the workspace's ``own_folders`` is not replaced either.
     """
     if file.is_dir():
         raise UsageError(f"{name} {file} is a folder; name a file in it.")
@@ -119,7 +116,7 @@ def check_out(
             raise UsageError(f"{name} {file} is no plain file; name a file to write.")
         if source is not None and os.path.samefile(file, source):
             raise UsageError(f"{name} {file} is the file that is read; name another.")
-        if any(folder in file.resolve().parents for folder in workbench.workspace.own_folders):
+        if any(folder in file.resolve().parents for folder in own_folders):
             raise UsageError(
                 f"{name} {file} belongs to the workspace and would be lost; name another file."
             )

@@ -34,11 +34,11 @@ def ask(args: argparse.Namespace) -> Result:
     if not args.question.strip():
         raise UsageError("The question is empty; write it behind --question.")
     workbench = open_workbench(args)
-    answerer = arguments.read_agent(workbench, args)
-    if answerer is None:
-        answerer = changed_chain(
-            workbench.workspace, args.chain, args.llm, args.retriever, args.set
-        )
+    agent, workspace = None, workbench.workspace
+    if arguments.names_agent(args):
+        parts = arguments.agent_parts(args)
+        agent = workbench.asking.agent(*parts, retriever=args.retriever or "")
+    answerer = agent or changed_chain(workspace, args.chain, args.llm, args.retriever, args.set)
     episode = follow(workbench.asking.answer(args.question, answerer))
     value = answers.answer_json(episode, answerer, workbench.models.prices())
     return Result(value, ("\n\n".join(_parts(value)),))

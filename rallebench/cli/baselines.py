@@ -31,9 +31,9 @@ def baselines(args: argparse.Namespace) -> Result:
     """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
     workbench = open_workbench(args)
     request = baselines_request(workbench.workspace, args.run, args.long_context)
-    if plan := arguments.show_plan(workbench, request, args):
+    if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    result = follow_experiment(workbench, request, RunOptions(track=not args.no_mlflow))
+    result = follow_experiment(workbench.experiments, request, RunOptions(track=not args.no_mlflow))
     report, failed = result.stored, result.report.failed
     assert isinstance(report, BaselinesReport)
     if "oracle" not in {*report.lines, *failed}:

@@ -52,7 +52,7 @@ def build_dataset(args: argparse.Namespace) -> Result:
     request = builders.builder_request(
         workbench.workspace, args.maker, args.name, settings, args.articles, args.llm, args.limit
     )
-    if plan := arguments.show_plan(workbench, request, args):
+    if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=False)
     report = follow(workbench.experiments.run(request, options)).stored

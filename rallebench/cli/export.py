@@ -35,7 +35,7 @@ def export(args: argparse.Namespace) -> Result:
         text = list(lines)
         value |= {"lines": len(text), "text": "".join(text)}
     else:
-        with writing(check_out(args.out, workbench)) as handle:
+        with writing(check_out(args.out, workbench.workspace.own_folders)) as handle:
             # Half a surrogate pair, which JSON may hold and UTF-8 may not, stays as JSON escapes it.
             count = sum(
                 bool(handle.write(line.encode("utf-8", "backslashreplace"))) for line in lines

@@ -72,7 +72,7 @@ def import_(args: argparse.Namespace) -> Result:
 
 def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     settings = {"form": args.format, "page_map": args.page_map, "skip_bad": args.skip_bad}
-    progress = exchange.import_corpus(workbench, args.name, args.source, **settings)
+    progress = exchange.import_corpus(workbench.data, args.name, args.source, **settings)
     value: dict[str, Any] = drain(progress, Paced(later=True))
     if sentence := library.about_lengths(workbench.workspace, args.name):
         say(sentence)
@@ -84,7 +84,7 @@ def _dataset(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError("A dataset has no --page-map; its records name their pages.")
     settings = {"form": args.format, "skip_bad": args.skip_bad}
     settings |= {"sample": args.sample or 0, "seed": args.seed}
-    value, note = exchange.import_dataset(workbench, args.name, args.source, **settings)
+    value, note = exchange.import_dataset(workbench.data, args.name, args.source, **settings)
     if note:
         say(note)
     return value
@@ -95,7 +95,9 @@ def _scholars(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
         raise UsageError(
             "A scholar table has no --page-map, --format, --dataset or --system; its columns say what it holds."
         )
-    return exchange.import_scholar_table(workbench, args.name, args.source, skip_bad=args.skip_bad)
+    return exchange.import_scholar_table(
+        workbench.workspace, args.name, args.source, skip_bad=args.skip_bad
+    )
 
 
 def _predictions(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
@@ -103,7 +105,7 @@ def _predictions(workbench: Workbench, args: argparse.Namespace) -> dict[str, An
         raise UsageError("Predictions have no --page-map; they name the pages themselves.")
     settings = {"form": args.format, "system": args.system, "skip_bad": args.skip_bad}
     value, warning = exchange.import_predictions(
-        workbench, args.name, args.source, args.dataset, **settings
+        workbench.workspace, args.name, args.source, args.dataset, **settings
     )
     if warning:
         say(f"Warning: {warning}")

@@ -32,7 +32,9 @@ def pick(args: argparse.Namespace) -> Result:
         raise UsageError(f"--number is {args.number}; it must be at least 1.")
     workbench = open_workbench(args)
     _, path = workbench.workspace.dataset(args.dataset)
-    output = check_out(args.output, workbench, name="--output", source=path).resolve()
+    output = check_out(
+        args.output, workbench.workspace.own_folders, name="--output", source=path
+    ).resolve()
     drain(workbench.models.load(args.index, "retriever"))
     pages = workbench.models.backends.retrievers[args.index].page_ids()
     records, read = pick_questions(path, pages, args.number)

@@ -13,7 +13,7 @@ from rallebench.core.experiments import ExperimentRequest, ExperimentResult, Fil
 from rallebench.core.interrupts import Stoppable, interruptible
 from rallebench.core.runs import RunOptions, RunResult
 from rallebench.core.terminal import visible
-from rallebench.services.workbench import Workbench
+from rallebench.services.experiments import Experiments
 
 PACE = 2.0
 """Seconds between two lines of progress."""
@@ -59,12 +59,12 @@ def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T
 
 
 def follow_experiment(
-    workbench: Workbench, request: ExperimentRequest, options: RunOptions
+    experiments: Experiments, request: ExperimentRequest, options: RunOptions
 ) -> ExperimentResult:
     """Run an experiment to its end. The first Ctrl-C ends it after the current batch."""
     result = follow(
-        workbench.experiments.run(request, options),
-        lambda: workbench.experiments.stop(request.name),
+        experiments.run(request, options),
+        lambda: experiments.stop(request.name),
     )
     if result.warning:
         say(f"Warning: {result.warning}")

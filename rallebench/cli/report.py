@@ -43,7 +43,7 @@ def report(args: argparse.Namespace) -> Result:
         raise UsageError(
             "Name runs and the file with --out FILE.html, or a table with --published."
         )
-    out = check_out(args.out, workbench)
+    out = check_out(args.out, workbench.workspace.own_folders)
     runs = [workbench.runs.open(name) for name in args.runs]
     title, sections = build_report(runs, workbench.workspace, args.metric)
     with writing(out) as handle:
@@ -71,6 +71,6 @@ def _published_table(args: argparse.Namespace, workbench: Workbench) -> Result:
     }
     if args.out.suffix not in forms:
         raise UsageError(f"--out {args.out}: its end must be one of {', '.join(forms)}.")
-    out = check_out(args.out, workbench)
+    out = check_out(args.out, workbench.workspace.own_folders)
     write_text(out, forms[args.out.suffix]())
     return Result({**document, "file": str(out)}, (f"wrote {out}",))

@@ -18,6 +18,7 @@ from rallebench.core.runs import PreparedRun, RunOptions, RunResult
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
+from rallebench.services.runs import Runs
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_requests
 from rallebench.views.run_requests import BenchmarkOptions
@@ -65,15 +66,16 @@ def run(args: argparse.Namespace) -> Result:
         args.retriever,
         tuple(args.set),
     )
-    agent = arguments.read_agent(workbench, args)
     continued = {"run": args.name, "resume": args.resume}
-    if agent is not None:
+    if arguments.names_agent(args):
+        parts = arguments.agent_parts(args)
+        agent = workbench.asking.agent(*parts, retriever=args.retriever or "", seed=args.seed)
         prepared = run_requests.of_flow(workbench.workspace, agent.flow, options, **continued)
     elif (files := workbench.workspace.chain_folder(args.chain)) is not None:
         return _folder(workbench, args, files, options)
     else:
         prepared = run_requests.of_chain(workbench.workspace, args.chain, options, **continued)
-    result = run_benchmark(workbench, prepared)
+    result = run_benchmark(workbench.runs, prepared)
     value = result_json(workbench.workspace, result)
     return Result(value, blocks(result, value))
 
@@ -91,7 +93,7 @@ def _folder(
     )
     run_options = RunOptions(max_errors=args.max_errors, track=options.track)
     try:
-        result = follow_experiment(workbench, request, run_options)
+        result = follow_experiment(workbench.experiments, request, run_options)
     except StoppedError as error:
         again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(
@@ -106,9 +108,9 @@ def _folder(
     return Result(values or None, lines, failure)
 
 
-def run_benchmark(workbench: Workbench, prepared: PreparedRun) -> RunResult:
+def run_benchmark(runs: Runs, prepared: PreparedRun) -> RunResult:
     """Run a benchmark to its end. Raises StoppedError if it was stopped."""
-    result = follow(workbench.runs.run(prepared), lambda: workbench.runs.stop(prepared.name))
+    result = follow(runs.run(prepared), lambda: runs.stop(prepared.name))
     if result.stopped:
         raise StoppedError(
             f"Stopped after {result.report.n_done if result.report else 0} of {result.n} questions; continue with --name {prepared.name} --resume."

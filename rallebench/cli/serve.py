@@ -49,4 +49,4 @@ def serve_(args: argparse.Namespace) -> None:
                 say(event.message)
         port = listening.getsockname()[1]
         say(f"Answering as {', '.join(names)} on http://{args.host}:{port}/v1 (stop with Ctrl-C)")
-        serve(workbench, names, args.host, listening, access)
+        serve(workbench.asking, names, args.host, listening, access)

@@ -63,10 +63,10 @@ def suite(args: argparse.Namespace) -> Result:
         seed=args.seed,
         allow_python=workbench.allow_python,
     )
-    if plan := arguments.show_plan(workbench, request, args):
+    if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = follow_experiment(workbench, request, options)
+    result = follow_experiment(workbench.experiments, request, options)
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
     failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)

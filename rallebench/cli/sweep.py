@@ -88,7 +88,7 @@ def sweep(args: argparse.Namespace) -> Result:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
-    result = follow_experiment(workbench, request, options)
+    result = follow_experiment(workbench.experiments, request, options)
     failed = result.report.failed
     mend = (
         f"Start the sweep again with --name {name} when it is mended: only what is missing is run."

@@ -38,5 +38,7 @@ def track(args: argparse.Namespace) -> Result:
             f"{args.run!r} is the name of {names}: the {kinds[0]} is sent; --kind {' or '.join(kinds[1:])} sends the other."
         )
     kind = args.kind or next(iter(kinds), "run")
-    value = exchange.track(workbench, args.run, kind, model=args.model)
+    value = exchange.track(
+        workbench.workspace, workbench.tracking, args.run, kind, model=args.model
+    )
     return Result(value, tuple(f"{key.replace('_', ' ')}: {text}" for key, text in value.items()))

@@ -68,7 +68,7 @@ def tradeoff(args: argparse.Namespace) -> Result:
         knobs=args.knob,
         flag="--knob",
     )
-    if plan := arguments.show_plan(workbench, request, args):
+    if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
     result = follow(workbench.experiments.run(request, RunOptions(track=False)))
     failure = ""

@@ -32,8 +32,8 @@ from rallebench.server.completion_request import (
     parse_body,
     read_request,
 )
+from rallebench.services.asking import Asking
 from rallebench.services.conversations import Turn
-from rallebench.services.workbench import Workbench
 from rallebench.views.answers import hit_json
 
 if TYPE_CHECKING:
@@ -60,11 +60,11 @@ FINISH_REASONS: Mapping[str, str] = {
 """Finish reasons of other servers → OpenAI's."""
 
 
-def answer(workbench: Workbench, request: CompletionRequest) -> Generator[str | Turn, None, None]:
+def answer(asking: Asking, request: CompletionRequest) -> Generator[str | Turn, None, None]:
     """Yield pieces of the answer as they are written, then the turn, whose answer is the pieces joined."""
     chain = request.chain
     turn = Turn(chain, request.question, request.history)
-    running = workbench.asking.chat(chain, request.history, request.question)
+    running = asking.chat(chain, request.history, request.question)
     try:
         with closing(running) as events:  # type: ignore[type-var]
             for event in events:
@@ -72,7 +72,7 @@ def answer(workbench: Workbench, request: CompletionRequest) -> Generator[str | 
                 if piece and not turn.error:
                     yield piece
                 if turn.episode is not None:
-                    turn.copies = bool(chain.llms) and workbench.asking.copies(chain.llms[-1])
+                    turn.copies = bool(chain.llms) and asking.copies(chain.llms[-1])
                     yield turn
     except StoppedError:
         raise
@@ -186,8 +186,8 @@ def _head(name: str, kind: str) -> dict[str, Any]:
 class _Routes:
     """Handlers of the routes. ``key``: see ``application``."""
 
-    def __init__(self, workbench: Workbench, names: Mapping[str, Chain], key: str) -> None:
-        self._workbench, self._names, self._key = workbench, names, key
+    def __init__(self, asking: Asking, names: Mapping[str, Chain], key: str) -> None:
+        self._asking, self._names, self._key = asking, names, key
         self._queues = {name: ChainQueue(name) for name in names}
 
     def _check_key(self, request: Request) -> None:
@@ -228,7 +228,7 @@ class _Routes:
         queue = self._queues[completion.name]
 
         def pieces() -> Generator[str | Turn, None, None]:
-            return answer(self._workbench, completion)
+            return answer(self._asking, completion)
 
         if completion.stream:
             return _EventStream(queue, lambda: stream(completion, pieces()))
@@ -311,7 +311,7 @@ async def _client_closed(request: Request, error: Any) -> Response:
 
 
 def application(
-    workbench: Workbench, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
+    asking: Asking, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
 ) -> Any:
     """Return the ASGI application; its ``state.stop_answers()`` ends all answers.
 
@@ -325,7 +325,7 @@ def application(
     from starlette.requests import ClientDisconnect
     from starlette.routing import Route
 
-    routes = _Routes(workbench, names, key)
+    routes = _Routes(asking, names, key)
     served = Starlette(
         routes=[
             Route("/health", routes.health),
@@ -392,7 +392,7 @@ def listening_on(host: str, port: int) -> socket.socket:
 
 
 def serve(
-    workbench: Workbench,
+    asking: Asking,
     names: Mapping[str, Chain],
     host: str,
     listening: socket.socket,
@@ -402,7 +402,7 @@ def serve(
     import uvicorn
 
     key = key_for(host)
-    app = application(workbench, names, key, access)
+    app = application(asking, names, key, access)
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

@@ -18,13 +18,15 @@ from rallebench.core.types import Json
 from rallebench.corpora.imported import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps.results import open_sweep
+from rallebench.services.data import Data
 from rallebench.services.mlflow_model import log_chain
-from rallebench.services.tracking import experiment_group
-from rallebench.services.workbench import Workbench
+from rallebench.services.tracking import Tracking, experiment_group
 from rallebench.workspace.environments import import_scholars
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[Json], int]:
@@ -36,10 +38,10 @@ def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[Js
 
 
 def import_corpus(
-    workbench: Workbench, name: str, source: Path, **settings: Any
+    data: Data, name: str, source: Path, **settings: Any
 ) -> Iterator[str | dict[str, Any]]:
     """Import a corpus: yields progress, last what was imported as JSON. ``settings``: those of the workbench's import."""
-    for event in workbench.data.import_corpus(name, source, **settings):
+    for event in data.import_corpus(name, source, **settings):
         if not isinstance(event, Corpus):
             share = f", {event.done / event.total:.0%}" if event.total else ""
             left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
@@ -53,10 +55,10 @@ def import_corpus(
 
 
 def import_dataset(
-    workbench: Workbench, name: str, source: Path, **settings: Any
+    data: Data, name: str, source: Path, **settings: Any
 ) -> tuple[dict[str, Any], str]:
     """The import as JSON, and a sentence about R-Eval's ids or ''. ``settings``: those of the workbench's import."""
-    dataset = workbench.data.import_dataset(name, source, **settings)
+    dataset = data.import_dataset(name, source, **settings)
     note = ""
     if dataset.form.startswith("r-eval"):
         equal, rows = ids_that_hold(source)
@@ -71,17 +73,17 @@ def import_dataset(
 
 
 def import_scholar_table(
-    workbench: Workbench, name: str, source: Path, *, skip_bad: bool = False
+    workspace: WorkspaceFolder, name: str, source: Path, *, skip_bad: bool = False
 ) -> dict[str, Any]:
     """A scholar table; ``rows`` counts scholars, publications and coauthor relations."""
-    table = import_scholars(workbench.workspace, name, source, skip_bad=skip_bad)
+    table = import_scholars(workspace, name, source, skip_bad=skip_bad)
     counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
     problems = [problem._asdict() for problem in table.problems]
     return {**_import_summary(table.name, sum(counts.values()), table.skipped, problems), **counts}
 
 
 def import_predictions(
-    workbench: Workbench,
+    workspace: WorkspaceFolder,
     name: str,
     source: Path,
     dataset: str,
@@ -91,7 +93,6 @@ def import_predictions(
     skip_bad: bool = False,
 ) -> tuple[dict[str, Any], str]:
     """Predictions, or a log of R-Eval, as a scored run: its counts as JSON, and a warning or ''. Raises UsageError."""
-    workspace = workbench.workspace
     if form == logs.FORM or (not form and logs.recognises(source)):
         workflow, _, llm = system.partition(":")
         run = logs.import_log(workspace, source, name, workflow=workflow, llm=llm, dataset=dataset)
@@ -148,16 +149,18 @@ def score_predictions(
         return SCORERS[suite](guess, gold, **settings)
 
 
-def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) -> dict[str, Any]:
+def track(
+    workspace: WorkspaceFolder, tracking: Tracking, name: str, kind: str, *, model: bool = False
+) -> dict[str, Any]:
     """Log a run, or the runs of an experiment below one parent, to MLflow. ``model``: the run's chain, too.
 
     Raises UsageError for an experiment without a finished run, RalleError where MLflow refuses.
     """
     if kind == "run":
-        run = workbench.runs.open(name)
-        value = {"run": name, "mlflow_run_id": workbench.tracking.log_run(run)}
+        run = RunFolder.open(workspace.runs, name)
+        value = {"run": name, "mlflow_run_id": tracking.log_run(run)}
         if model:
-            value["mlflow_model"] = log_chain(workbench, run, value["mlflow_run_id"])
+            value["mlflow_model"] = log_chain(workspace, tracking.uri, run, value["mlflow_run_id"])
         return value
     if model:
         raise UsageError(
@@ -165,16 +168,17 @@ def track(workbench: Workbench, name: str, kind: str, *, model: bool = False) ->
             hint=Hint("leave-out", "model"),
         )
     report = (
-        open_sweep(workbench.workspace, name)  # those of a sweep before it has ended, too
+        open_sweep(workspace, name)  # those of a sweep before it has ended, too
         if kind == "sweep"
-        else workbench.experiments.store.open(name, kind).report
+        else ExperimentStore(workspace.path).open(name, kind).report
     )
-    group = experiment_group(workbench.workspace, report, kind) if report else None
+    group = experiment_group(workspace, report, kind) if report else None
     if group is None:
         raise UsageError(
             f"No run of the {kind} {name!r} has ended yet, so there is nothing to send; run it again under its name."
         )
     runs = {
-        path.name: workbench.tracking.log_run(workbench.runs.open(path.name)) for path in group.runs
+        path.name: tracking.log_run(RunFolder.open(workspace.runs, path.name))
+        for path in group.runs
     }
-    return {kind: name, "mlflow_run_id": workbench.tracking.log_group(group), "runs": runs}
+    return {kind: name, "mlflow_run_id": tracking.log_group(group), "runs": runs}

@@ -16,8 +16,7 @@ from rallebench.engine.headline import deciding_metric
 from rallebench.experiments import SUITES
 from rallebench.metrics import metric
 from rallebench.services.experiments import Experiments, nouns_of_experiments
-from rallebench.services.jobs import Job
-from rallebench.services.workbench import Workbench
+from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.indexes.ensure import index_costs
 
 PILOT = "estimate"
@@ -37,41 +36,41 @@ class PartState:
     means: dict[str, tuple[Any, int]] = field(default_factory=dict)
 
 
-def estimate(workbench: Workbench, request: ExperimentRequest, planned: Forecast) -> Job:
+def estimate(
+    experiments: Experiments, jobs: JobManager, request: ExperimentRequest, planned: Forecast
+) -> Job:
     """Ask a few questions of each run of a plan in a job; its result is the ``Forecast`` with its costs."""
     identity = repr((request.kind, request.to_json()))
-    work = workbench.experiments.pilot(planned, request)
-    return workbench.jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
+    work = experiments.pilot(planned, request)
+    return jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
-def pilot_costs(workbench: Workbench, request: ExperimentRequest) -> PilotCosts | None:
+def pilot_costs(jobs: JobManager, request: ExperimentRequest) -> PilotCosts | None:
     """The costs that the newest pilot of this very request measured, None if none has ended well."""
-    job = workbench.jobs.get(PILOT, request.name)
+    job = jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, Forecast):
         return None
     return job.result.pilot if job.identity == repr((request.kind, request.to_json())) else None
 
 
-def active(workbench: Workbench) -> list[Job]:
+def active(jobs: JobManager) -> list[Job]:
     """The experiments that go on, the newest first."""
-    return [job for job in reversed(_all(workbench)) if not job.done]
+    return [job for job in reversed(_all(jobs)) if not job.done]
 
 
-def ended_jobs(workbench: Workbench) -> list[Job]:
+def ended_jobs(jobs: JobManager) -> list[Job]:
     """Those that ended since the program began, the newest first."""
-    return sorted((job for job in _all(workbench) if job.done), key=lambda job: -(job.ended or 0.0))
+    return sorted((job for job in _all(jobs) if job.done), key=lambda job: -(job.ended or 0.0))
 
 
-def newest(workbench: Workbench, name: str) -> Job | None:
+def newest(jobs: JobManager, name: str) -> Job | None:
     """The job of an experiment that goes on, or else ended last; None if there is none since the program began."""
-    return next(
-        (job for job in (*active(workbench), *ended_jobs(workbench)) if job.name == name), None
-    )
+    return next((job for job in (*active(jobs), *ended_jobs(jobs)) if job.name == name), None)
 
 
-def _all(workbench: Workbench) -> list[Job]:
+def _all(jobs: JobManager) -> list[Job]:
     nouns = nouns_of_experiments()
-    return [job for job in workbench.jobs.list() if job.kind in nouns]
+    return [job for job in jobs.list() if job.kind in nouns]
 
 
 def parts(job: Job) -> list[PartState]:

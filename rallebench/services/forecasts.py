@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
 
 from rallebench.analysis.paired import has_power
 from rallebench.core.costs import CostTotal
@@ -19,13 +18,19 @@ from rallebench.core.prices import FREE
 from rallebench.core.runs import Backends, FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.reply_cache import ReplyCache
+from rallebench.engine.store import RunFolder
 from rallebench.experiments.sweeps import remarks
 from rallebench.experiments.sweeps.running import variants_of
 from rallebench.services import experiment_jobs
-from rallebench.services.workbench import Workbench
+from rallebench.services.asking import Asking
+from rallebench.services.experiments import Experiments
+from rallebench.services.jobs import JobManager
+from rallebench.services.models import ModelManager
+from rallebench.services.runs import Runs
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.cache import chunks_folder, read_chunks
 from rallebench.workspace.indexes.rates import stored_rate
+from rallebench.workspace.paths import WorkspaceFolder
 
 RECENT = 40
 """The number of newest runs from which times and prices are taken."""
@@ -51,42 +56,153 @@ class Speed:
     usd: float | None
 
 
-def forecast(workbench: Workbench, request: ExperimentRequest) -> Forecast:
-    """The plan of an experiment with everything known of its cost; asks no model. Raises RalleError for a wrong request."""
-    plan = plan_request(workbench, request)
-    plan = replace(plan, pilot=experiment_jobs.pilot_costs(workbench, request))
-    pilot = plan.pilot
-    seconds, usd, basis = _pilot_time(pilot) if pilot else _earlier_time(workbench, plan)
-    calls, cached = plan.generations.high, _cached_calls(workbench, request)
-    if cached is not None and calls is not None:
-        cached = min(cached, calls)
-    if cached and seconds and not pilot:
-        rest = 1 - cached / (calls or cached)
-        seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
-    of_builds = building(workbench, plan)
-    if of_builds is None and pilot and pilot.building is not None:
-        of_builds = widen(pilot.building)
-    if seconds is not None:
-        seconds = None if of_builds is None else _sum_seconds([seconds, of_builds])
-    if usd is None and _is_free(workbench, {llm for run in plan.runs for llm in run.llms}):
-        usd = 0.0
-    questions = max((run.questions for run in plan.runs), default=0)
-    return replace(
-        plan,
-        seconds=seconds,
-        building=of_builds,
-        usd=usd,
-        basis=basis,
-        cached=cached,
-        smallest=smallest_difference(questions) if len(plan.runs) > 1 else None,
-        remarks=tuple(remarks(variants_of(request.settings))) if request.kind == "sweep" else (),
-    )
+@dataclass(frozen=True, slots=True)
+class RunCost:
+    """The ``flow`` and the ``backends`` of an earlier run, with its seconds and dollars a question; None without a price."""
+
+    flow: str
+    backends: Mapping[str, str]
+    seconds: float
+    usd: float | None
 
 
-def plan_request(workbench: Workbench, request: ExperimentRequest) -> Forecast:
-    """The runs of an experiment. Raises RalleError for a wrong request."""
-    value = workbench.experiments.plan(request)
-    return replace(value, open_end="") if request.kind in RANKED else value
+class Forecasts:
+    """Costs of experiments before they start, from plans, pilots and earlier runs."""
+
+    def __init__(
+        self,
+        workspace: WorkspaceFolder,
+        models: ModelManager,
+        jobs: JobManager,
+        runs: Runs,
+        experiments: Experiments,
+        asking: Asking,
+    ) -> None:
+        self._workspace, self._models, self._jobs = workspace, models, jobs
+        self._runs, self._experiments, self._asking = runs, experiments, asking
+
+    def forecast(self, request: ExperimentRequest) -> Forecast:
+        """The plan of an experiment with everything known of its cost; asks no model. Raises RalleError for a wrong request."""
+        plan = self.plan(request)
+        plan = replace(plan, pilot=experiment_jobs.pilot_costs(self._jobs, request))
+        pilot = plan.pilot
+        seconds, usd, basis = _pilot_time(pilot) if pilot else self._earlier_time(plan)
+        calls, cached = plan.generations.high, self._cached_calls(request)
+        if cached is not None and calls is not None:
+            cached = min(cached, calls)
+        if cached and seconds and not pilot:
+            rest = 1 - cached / (calls or cached)
+            seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
+        of_builds = self.building(plan)
+        if of_builds is None and pilot and pilot.building is not None:
+            of_builds = widen(pilot.building)
+        if seconds is not None:
+            seconds = None if of_builds is None else _sum_seconds([seconds, of_builds])
+        if usd is None and self._is_free({llm for run in plan.runs for llm in run.llms}):
+            usd = 0.0
+        questions = max((run.questions for run in plan.runs), default=0)
+        return replace(
+            plan,
+            seconds=seconds,
+            building=of_builds,
+            usd=usd,
+            basis=basis,
+            cached=cached,
+            smallest=smallest_difference(questions) if len(plan.runs) > 1 else None,
+            remarks=tuple(remarks(variants_of(request.settings)))
+            if request.kind == "sweep"
+            else (),
+        )
+
+    def plan(self, request: ExperimentRequest) -> Forecast:
+        """The runs of an experiment. Raises RalleError for a wrong request."""
+        value = self._experiments.plan(request)
+        return replace(value, open_end="") if request.kind in RANKED else value
+
+    def _earlier_time(self, planned: Forecast) -> tuple[Seconds | None, float | None, str]:
+        """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
+        left = [run for run in planned.runs if run.left]
+        known = self._earlier_runs() if left else []
+        speeds = [self._speed(run.flow, run.llms, known) for run in left]
+        measured = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
+        if not left or len(measured) < len(left):
+            return None, None, ""
+        seconds = _sum_seconds([_times(speed.seconds, count) for count, speed in measured])
+        prices = [None if speed.usd is None else count * speed.usd for count, speed in measured]
+        known_prices = [price for price in prices if price is not None]
+        usd = sum(known_prices) if len(known_prices) == len(prices) else None
+        return seconds, usd, "from earlier runs"
+
+    def building(self, planned: Forecast) -> Seconds | None:
+        """The time to build the indexes that are not there: their passages at the rate of their encoder here; None where the passages
+        were never counted or the encoder never measured."""
+        space = self._workspace
+        seconds: list[Seconds] = [(0.0, 0.0, 0.0)]
+        for recipe in planned.builds:
+            passages = read_chunks(chunks_folder(space.cache, recipe))
+            rate = stored_rate(space.vectors, recipe.encoder) if recipe.encoder else WORDS_RATE
+            if passages is None or rate is None:
+                return None
+            seconds.append(widen(passages.passages / rate))
+        return _sum_seconds(seconds)
+
+    def speed(self, flow: FlowSpec) -> Speed | None:
+        """The speed of the newest runs of this very chain with the same models and indexes; None if there is none."""
+        identity = flow_identity(flow.workflow, flow.settings)
+        return self._speed(identity, flow.llms, self._earlier_runs())
+
+    def _speed(self, identity: str, llms: Sequence[str], known: Sequence[RunCost]) -> Speed | None:
+        loaded = self._models.backends.llms
+        models = {f"llm {n}": loaded[n].fingerprint for n in llms if n in loaded}
+        same = [
+            run
+            for run in known
+            if identity
+            and run.flow == identity
+            and all(run.backends.get(name, own) == own for name, own in models.items())
+        ][:SAME]
+        if not same:
+            return None
+        seconds = [run.seconds for run in same]
+        return Speed(widen(fmean(seconds), min(seconds), max(seconds)), same[0].usd)
+
+    def _earlier_runs(self) -> list[RunCost]:
+        return list(filter(None, map(_run_cost, self._runs.list()[:RECENT])))
+
+    def _is_free(self, llms: set[str]) -> bool:
+        """Return whether none of these models has a price."""
+        known = self._models.prices_of_use()
+        return all(known.get(name) == FREE for name in llms)
+
+    def _cached_calls(self, request: ExperimentRequest) -> int | None:
+        """The number of model calls of a sweep that the cache answers."""
+        if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
+            return None
+        examples = self._workspace.questions(request.settings["dataset"])[: request.limit]
+        chains = [variant.chain for variant in variants_of(request.settings)]
+        known = self.in_cache(chains, examples)
+        return known[0] if known else None
+
+    def in_cache(
+        self,
+        chains: Sequence[Chain],
+        examples: Sequence[Example],
+        patience: float = PATIENCE,
+    ) -> tuple[int, int] | None:
+        """(model calls, whole questions) of chains that need not be asked: all steps before them are in the cache, too. None where a
+        model or an index is not loaded, and for more than ``patience``, in seconds, can look through."""
+        backends = self._models.backends
+        deadline = time.monotonic() + patience
+        calls = whole = 0
+        for chain in chains:
+            if not all(self._models.is_loaded(name) for name in (*chain.llms, *chain.retrievers)):
+                return None
+            for example in examples:
+                if time.monotonic() > deadline:
+                    return None
+                known, ended = _of_question(chain, example, backends, self._asking.reply_cache)
+                calls, whole = calls + known, whole + ended
+        return calls, whole
 
 
 def smallest_difference(questions: int) -> float | None:
@@ -115,23 +231,6 @@ def _pilot_time(done: PilotCosts) -> tuple[Seconds | None, float | None, str]:
     return seconds, usd.value if not unpriced else None, f"from {count} questions asked"
 
 
-def _earlier_time(
-    workbench: Workbench, planned: Forecast
-) -> tuple[Seconds | None, float | None, str]:
-    """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
-    left = [run for run in planned.runs if run.left]
-    known = _earlier_runs(workbench) if left else []
-    speeds = [_speed(workbench, run.flow, run.llms, known) for run in left]
-    measured = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
-    if not left or len(measured) < len(left):
-        return None, None, ""
-    seconds = _sum_seconds([_times(speed.seconds, count) for count, speed in measured])
-    prices = [None if speed.usd is None else count * speed.usd for count, speed in measured]
-    known_prices = [price for price in prices if price is not None]
-    usd = sum(known_prices) if len(known_prices) == len(prices) else None
-    return seconds, usd, "from earlier runs"
-
-
 def _times(seconds: Seconds, factor: float) -> Seconds:
     expected, low, high = seconds
     return factor * expected, factor * low, factor * high
@@ -142,20 +241,6 @@ def _sum_seconds(several: Sequence[Seconds]) -> Seconds:
     return expected, low, high
 
 
-def building(workbench: Workbench, planned: Forecast) -> Seconds | None:
-    """The time to build the indexes that are not there: their passages at the rate of their encoder here; None where the passages
-    were never counted or the encoder never measured."""
-    space = workbench.workspace
-    seconds: list[Seconds] = [(0.0, 0.0, 0.0)]
-    for recipe in planned.builds:
-        passages = read_chunks(chunks_folder(space.cache, recipe))
-        rate = stored_rate(space.vectors, recipe.encoder) if recipe.encoder else WORDS_RATE
-        if passages is None or rate is None:
-            return None
-        seconds.append(widen(passages.passages / rate))
-    return _sum_seconds(seconds)
-
-
 def widen(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
     """A time with its bounds: another load on the machine, other questions."""
     slow = expected if high is None else high
@@ -163,35 +248,7 @@ def widen(expected: float, low: float | None = None, high: float | None = None) 
     return expected, FASTER * fast, SLOWER * slow
 
 
-def of_flow(workbench: Workbench, flow: FlowSpec) -> Speed | None:
-    """The speed of the newest runs of this very chain with the same models and indexes; None if there is none."""
-    identity = flow_identity(flow.workflow, flow.settings)
-    return _speed(workbench, identity, flow.llms, _earlier_runs(workbench))
-
-
-def _speed(
-    workbench: Workbench, identity: str, llms: Sequence[str], known: Sequence[Mapping[str, Any]]
-) -> Speed | None:
-    loaded = workbench.models.backends.llms
-    models = {f"llm {n}": loaded[n].fingerprint for n in llms if n in loaded}
-    same = [
-        run
-        for run in known
-        if identity
-        and run["flow"] == identity
-        and all(run["backends"].get(name, own) == own for name, own in models.items())
-    ][:SAME]
-    if not same:
-        return None
-    seconds = [run["seconds"] for run in same]
-    return Speed(widen(fmean(seconds), min(seconds), max(seconds)), same[0]["usd"])
-
-
-def _earlier_runs(workbench: Workbench) -> list[dict[str, Any]]:
-    return list(filter(None, map(_run_cost, workbench.runs.list()[:RECENT])))
-
-
-def _run_cost(folder: Any) -> dict[str, Any] | None:
+def _run_cost(folder: RunFolder) -> RunCost | None:
     """The chain and the models of a run, and the seconds and dollars a question without replies from the cache: by the clock if
     the cache gave none."""
     try:
@@ -202,55 +259,14 @@ def _run_cost(folder: Any) -> dict[str, Any] | None:
         count = own.questions
         by_clock = bool(not report.steps_from_memory and report.n_done and report.seconds)
         seconds = (report.seconds or 0) / report.n_done if by_clock else own.seconds / count
-        return {
-            "flow": flow_identity(stored.spec.workflow, stored.spec.settings),
-            "backends": stored.backends,
-            "seconds": seconds,
-            "usd": None if own.usd is None else own.usd / count,
-        }
-    except (RalleError, KeyError, TypeError, AttributeError):
+        flow = flow_identity(stored.spec.workflow, stored.spec.settings)
+        usd = None if own.usd is None else own.usd / count
+        return RunCost(flow, stored.backends, seconds, usd)
+    except RalleError:
         return None
-
-
-def _is_free(workbench: Workbench, llms: set[str]) -> bool:
-    """Return whether none of these models has a price."""
-    known = workbench.models.prices_of_use()
-    return all(known.get(name) == FREE for name in llms)
 
 
 # the reply cache
-
-
-def _cached_calls(workbench: Workbench, request: ExperimentRequest) -> int | None:
-    """The number of model calls of a sweep that the cache answers."""
-    if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
-        return None
-    examples = workbench.workspace.questions(request.settings["dataset"])[: request.limit]
-    chains = [variant.chain for variant in variants_of(request.settings)]
-    known = in_cache(workbench, chains, examples)
-    return known[0] if known else None
-
-
-def in_cache(
-    workbench: Workbench,
-    chains: Sequence[Chain],
-    examples: Sequence[Example],
-    patience: float = PATIENCE,
-) -> tuple[int, int] | None:
-    """(model calls, whole questions) of chains that need not be asked: all steps before them are in the cache, too. None where a
-    model or an index is not loaded, and for more than ``patience``, in seconds, can look through."""
-    backends = workbench.models.backends
-    deadline = time.monotonic() + patience
-    calls = whole = 0
-    for chain in chains:
-        if not all(workbench.models.is_loaded(name) for name in (*chain.llms, *chain.retrievers)):
-            return None
-        for example in examples:
-            if time.monotonic() > deadline:
-                return None
-            known, ended = _of_question(chain, example, backends, workbench.asking.reply_cache)
-            calls, whole = calls + known, whole + ended
-    return calls, whole
 
 
 def _of_question(

@@ -41,12 +41,12 @@ from rallebench.datasets.survey import (
     with_pages,
 )
 from rallebench.services import uploads
-from rallebench.services.data import DefaultChunking
-from rallebench.services.jobs import Job
-from rallebench.services.workbench import Workbench
+from rallebench.services.data import Data, DefaultChunking
+from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.reading import long_rows, recorded_long_passages
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
+from rallebench.workspace.paths import WorkspaceFolder
 
 ImportKind = Literal["corpus", "dataset", "both"]
 ROWS, MAX_ROWS = 8, 2000
@@ -254,20 +254,19 @@ def index_names(request: ImportRequest) -> dict[str, str]:
     }
 
 
-def start(workbench: Workbench, request: ImportRequest) -> Job:
+def start(workspace: WorkspaceFolder, data: Data, jobs: JobManager, request: ImportRequest) -> Job:
     """Begin an import as a job; raises UsageError at once for an impossible request."""
     check_name("corpus" if request.kind != "dataset" else "dataset", request.name)
     if not request.source.exists():
         raise NotFoundError(f"{request.source} is no longer there; choose it again.")
     if request.kind != "dataset":
-        _check(workbench, request)
-    return workbench.jobs.submit(
-        "import", request.name, request, lambda job: _perform(workbench, request)
+        _check(workspace, request)
+    return jobs.submit(
+        "import", request.name, request, lambda job: _perform(workspace, data, request)
     )
 
 
-def _check(workbench: Workbench, request: ImportRequest) -> None:
-    workspace = workbench.workspace
+def _check(workspace: WorkspaceFolder, request: ImportRequest) -> None:
     if "hybrid" in request.indexes and not {"bm25", "dense"} <= set(request.indexes):
         raise UsageError("A hybrid is made of BM25 and dense; tick both, or leave the hybrid out.")
     names, combinations = index_names(request), workspace.combinations()
@@ -279,19 +278,21 @@ def _check(workbench: Workbench, request: ImportRequest) -> None:
             raise UsageError(f"{name!r} is taken; choose another name for the import.")
 
 
-def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportResult]:
+def _perform(
+    workspace: WorkspaceFolder, data: Data, request: ImportRequest
+) -> Operation[ImportResult]:
     corpus = dataset = None
     if request.kind != "dataset":
-        corpus = yield from _corpus(workbench, request)
+        corpus = yield from _corpus(workspace, request)
     if request.kind != "corpus":
         yield Progress("dataset", message=f"reading the questions of {request.source.name}")
         form = request.form if request.kind == "dataset" else ""
-        dataset = workbench.data.import_dataset(
+        dataset = data.import_dataset(
             request.name, request.source, form=form, skip_bad=request.skip_bad
         )
-    indexes = (yield from _indexes(workbench, request)) if corpus else ()
-    uploads.forget(workbench.workspace, request.source)
-    manifests = workbench.workspace.manifests()
+    indexes = (yield from _indexes(workspace, data, request)) if corpus else ()
+    uploads.forget(workspace, request.source)
+    manifests = workspace.manifests()
     built = [manifests[name] for name in indexes if name in manifests]
     passages = built[0].passages if built else 0
     return ImportResult(
@@ -303,9 +304,9 @@ def _perform(workbench: Workbench, request: ImportRequest) -> Operation[ImportRe
     )
 
 
-def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
+def _corpus(workspace: WorkspaceFolder, request: ImportRequest) -> Operation[Corpus]:
     importing = import_corpus(
-        workbench.workspace.corpora,
+        workspace.corpora,
         request.name,
         request.source,
         form=request.form if request.kind == "corpus" else "",
@@ -317,9 +318,10 @@ def _corpus(workbench: Workbench, request: ImportRequest) -> Operation[Corpus]:
     return corpus
 
 
-def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[str, ...]]:
+def _indexes(
+    workspace: WorkspaceFolder, data: Data, request: ImportRequest
+) -> Operation[tuple[str, ...]]:
     names = index_names(request)
-    workspace = workbench.workspace
     source = workspace.corpora / request.name
     chunking = request.chunking
     if chunking == "default":
@@ -327,7 +329,7 @@ def _indexes(workbench: Workbench, request: ImportRequest) -> Operation[tuple[st
     for way, name in names.items():
         if way == "hybrid":
             with suppress(UsageError):  # an earlier import of the same has saved it
-                workbench.data.combine(
+                data.combine(
                     name, "rrf", [names["bm25"], names["dense"]], {}, f"{request.name}, both"
                 )
             continue

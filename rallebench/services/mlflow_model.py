@@ -11,21 +11,23 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.engine.store import RunFolder
 from rallebench.services.standalone import LoadedChain
-from rallebench.services.workbench import Workbench
 from rallebench.tracking.models import log_model
+from rallebench.workspace.paths import WorkspaceFolder
 
 WORKSPACE_VARIABLE = "RALLEBENCH_WORKSPACE"
 """The environment variable that names the workspace where the model's config does not."""
 
 
-def log_chain(workbench: Workbench, folder: RunFolder, run_id: str) -> str:
+def log_chain(
+    workspace: WorkspaceFolder, tracking_uri: str | None, folder: RunFolder, run_id: str
+) -> str:
     """Log the chain of a run as a model of its MLflow run; the model's address. Raises RalleError."""
     model = log_model(
         folder.path,
         run_id,
         f"{open_chain.__module__}:{open_chain.__qualname__}",
-        workspace=workbench.workspace.path,
-        tracking_uri=workbench.tracking_uri,
+        workspace=workspace.path,
+        tracking_uri=tracking_uri,
     )
     return f"models:/{model}"
 

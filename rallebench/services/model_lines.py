@@ -24,10 +24,12 @@ from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
 from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
-from rallebench.services.jobs import Job, start_thread
+from rallebench.services.asking import Asking
+from rallebench.services.jobs import Job, JobManager, start_thread
 from rallebench.services.loaded import LoadedBackend
 from rallebench.services.model_entries import ELSEWHERE, is_key_typed, server_key
-from rallebench.services.workbench import Workbench
+from rallebench.services.models import ModelManager
+from rallebench.workspace.paths import WorkspaceFolder
 
 STARTER_ENCODER = "minilm"
 PROMPT = (
@@ -65,58 +67,6 @@ class PartLine:
     state: str
     memory: str
     about: str
-
-
-def models(workbench: Workbench) -> list[ModelLine]:
-    """All language models that can be read: what is loaded first."""
-    own = workbench.models.own()
-    lines = [
-        _model(workbench, name, entry, name in own)
-        for name, entry in workbench.workspace.llms().items()
-    ]
-    return sorted(lines, key=lambda line: (line.name != READER, line.state != "loaded"))
-
-
-def _model(workbench: Workbench, name: str, entry: LLMEntry, own: bool) -> ModelLine:
-    test = workbench.jobs.get("test", name)
-    state, news = _state(workbench, name, entry, test)
-    return ModelLine(
-        name,
-        entry.backend,
-        about(entry),
-        state,
-        news,
-        _memory(workbench, name, entry),
-        entry.backend != ELSEWHERE,
-        own,
-        entry.prices,
-        test,
-        workbench.models.is_loaded(name),
-        workbench.models.converted_bytes(name),
-    )
-
-
-def _state(
-    workbench: Workbench, name: str, entry: LLMEntry, test: Job | None
-) -> tuple[str, str | RalleError]:
-    going = workbench.models.loading().get(name)
-    if going is not None:
-        word = "cancelling" if going.cancelled else "waiting" if going.waiting else "loading"
-        return word, "waits for the loads before it" if going.waiting else going.message
-    ended = workbench.models.load_outcomes().get(name)
-    failed = (
-        ended if isinstance(ended, RalleError) and not isinstance(ended, StoppedError) else None
-    )
-    if test is not None and test.done and not isinstance(test.error, StoppedError):
-        if test.error is not None:
-            return "failed", test.error
-        if entry.backend == ELSEWHERE:
-            return "answers", ""
-    if test is not None and not test.done:
-        return "testing", test.message
-    if workbench.models.is_loaded(name):
-        return ("ready" if entry.backend == ELSEWHERE else "loaded"), ""
-    return ("failed", failed) if failed else ("ready", "")
 
 
 def about(entry: LLMEntry) -> str:
@@ -161,68 +111,10 @@ def _key(entry: LLMEntry) -> str:
         return "no key"
 
 
-def _memory(workbench: Workbench, name: str, entry: LLMEntry) -> str:
-    loaded = next((line for line in workbench.models.status() if line.name == name), None)
-    if entry.backend == ELSEWHERE:
-        return ""
-    return memory_in_use(loaded) if loaded is not None else _memory_need(workbench, name)
-
-
-def _memory_need(workbench: Workbench, name: str, loaded: bool = False) -> str:
-    """The estimate of what a model or an encoder needs, "" where nothing here says; before a load also whether it fits."""
-    with suppress(RalleError):
-        room = workbench.models.room(name)
-        if room is not None:
-            fits = "" if loaded else ", fits" if room.fits else ", does not fit"
-            return f"{size(room.need.total)}{fits}"
-    return ""
-
-
 def memory_in_use(held: LoadedBackend) -> str:
     """The memory of a loaded model or retriever."""
     total = memory.Memory(held.ram, held.vram)
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
-
-
-def encoder_lines(workbench: Workbench) -> list[PartLine]:
-    """The encoders that an index uses or that are loaded. Raises RalleError."""
-    manifests = workbench.workspace.manifests()
-    users: dict[str, list[str]] = {STARTER_ENCODER: []}
-    for index, manifest in manifests.items():
-        if needs_encoder(manifest.kind):
-            users.setdefault(manifest.encoder_name, []).append(index)
-    known, loaded = encoders(), set(workbench.models.encoders.names)
-    lines = []
-    for name in dict.fromkeys([*users, *loaded]):
-        with_ = ", ".join(users.get(name, []))
-        line = known.get(name.partition("?")[0], "")
-        about = f"{line} Used by {with_}." if with_ else line
-        # What an encoder took is counted with the index that was loaded first: this is the estimate.
-        is_loaded = name in loaded
-        state, need = "loaded" if is_loaded else "ready", _memory_need(workbench, name, is_loaded)
-        lines.append(PartLine(name, "encoder", state, need, about))
-    return lines
-
-
-def retriever_lines(workbench: Workbench, states: Mapping[str, str]) -> list[PartLine]:
-    """All retrievers. ``states``: theirs, where one is more than ready. Raises RalleError."""
-    status = {line.name: line for line in workbench.models.status()}
-    return [
-        PartLine(
-            name,
-            "retriever",
-            states.get(name) or "ready",
-            memory_in_use(status[name]) if name in status else "",
-            about,
-        )
-        for name, about in workbench.workspace.retrievers().items()
-    ]
-
-
-def other_encoders(workbench: Workbench) -> dict[str, str]:
-    """Encoder → a line, of those that no index uses yet."""
-    used = {line.name.partition("?")[0] for line in encoder_lines(workbench)}
-    return {name: line for name, line in encoders().items() if name not in used}
 
 
 def reader_borders() -> tuple[dict[str, float], int, list[dict[str, float]]]:
@@ -268,57 +160,164 @@ class Tested:
         )
 
 
-def start_test(workbench: Workbench, name: str, prompt: str = PROMPT) -> Job:
-    """Begin to test a model as a job. Raises RalleError at once for a name that nothing has."""
-    if not prompt.strip():
-        raise UsageError("The prompt is empty; type a question.")
-    workbench.workspace.llm(name)
-    return workbench.jobs.submit(
-        "test", name, prompt, lambda job: _test(workbench, name, prompt), failure=f"{name} failed"
-    )
-
-
 WAIT = 0.5
 """Seconds between two checks whether a test was stopped while its server has not answered."""
 
 
-def _answer(workbench: Workbench, name: str, prompt: str) -> Operation[Step]:
-    """The answer of a model. A server that is silent is given up when the test is stopped."""
-    yield Progress("", message=f"asking {name}")
-    if workbench.workspace.llm(name).backend != ELSEWHERE:
-        return workbench.asking.ask_model(name, prompt)
-    answer: Future[Step] = Future()
-    start_thread(partial(_fulfil, answer, workbench, name, prompt), f"test of {name}")
-    begun = time.monotonic()
-    while not wait([answer], WAIT).done:
-        passed = time.monotonic() - begun
-        if passed >= 2:
-            yield Progress("", message=f"no answer yet, {passed:.0f} s")
-        else:
-            yield Progress("", message=f"asking {name}")
-    return answer.result()
+class ModelLines:
+    """Models, encoders and retrievers as lists show them, and tests of models."""
 
+    def __init__(
+        self, workspace: WorkspaceFolder, models: ModelManager, jobs: JobManager, asking: Asking
+    ) -> None:
+        self._workspace, self._models, self._jobs, self._asking = workspace, models, jobs, asking
 
-def _fulfil(answer: Future[Step], workbench: Workbench, name: str, prompt: str) -> None:
-    try:
-        answer.set_result(workbench.asking.ask_model(name, prompt))
-    except BaseException as error:  # goes to the thread that waits for the answer
-        answer.set_exception(error)
+    def models(self) -> list[ModelLine]:
+        """All language models that can be read: what is loaded first."""
+        own = self._models.own()
+        lines = [
+            self._model(name, entry, name in own) for name, entry in self._workspace.llms().items()
+        ]
+        return sorted(lines, key=lambda line: (line.name != READER, line.state != "loaded"))
 
+    def _model(self, name: str, entry: LLMEntry, own: bool) -> ModelLine:
+        test = self._jobs.get("test", name)
+        state, news = self._state(name, entry, test)
+        return ModelLine(
+            name,
+            entry.backend,
+            about(entry),
+            state,
+            news,
+            self._memory(name, entry),
+            entry.backend != ELSEWHERE,
+            own,
+            entry.prices,
+            test,
+            self._models.is_loaded(name),
+            self._models.converted_bytes(name),
+        )
 
-def _test(workbench: Workbench, name: str, prompt: str) -> Operation[Tested]:
-    with workbench.models.lease(f"the test of {name!r}") as lease:
-        for message in lease.load(name, "language model"):
-            yield Progress("", message=message)
-        step = yield from _answer(workbench, name, prompt)
-    return Tested(
-        prompt, step.reply.text, step.seconds, prompt_tokens_of(step), completion_tokens_of(step)
-    )
+    def _state(self, name: str, entry: LLMEntry, test: Job | None) -> tuple[str, str | RalleError]:
+        going = self._models.loading().get(name)
+        if going is not None:
+            word = "cancelling" if going.cancelled else "waiting" if going.waiting else "loading"
+            return word, "waits for the loads before it" if going.waiting else going.message
+        ended = self._models.load_outcomes().get(name)
+        failed = (
+            ended if isinstance(ended, RalleError) and not isinstance(ended, StoppedError) else None
+        )
+        if test is not None and test.done and not isinstance(test.error, StoppedError):
+            if test.error is not None:
+                return "failed", test.error
+            if entry.backend == ELSEWHERE:
+                return "answers", ""
+        if test is not None and not test.done:
+            return "testing", test.message
+        if self._models.is_loaded(name):
+            return ("ready" if entry.backend == ELSEWHERE else "loaded"), ""
+        return ("failed", failed) if failed else ("ready", "")
 
+    def _memory(self, name: str, entry: LLMEntry) -> str:
+        loaded = next((line for line in self._models.status() if line.name == name), None)
+        if entry.backend == ELSEWHERE:
+            return ""
+        return memory_in_use(loaded) if loaded is not None else self._memory_need(name)
 
-def first_model(workbench: Workbench) -> str:
-    """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
-    tests = {name: workbench.jobs.get("test", name) for name in workbench.workspace.llms()}
-    models = [name for name, test in tests.items() if test is None or test.status == "finished"]
-    loaded = [row.name for row in workbench.models.status() if row.name in models]
-    return loaded[-1] if loaded else next(iter(models), "")
+    def _memory_need(self, name: str, loaded: bool = False) -> str:
+        """The estimate of what a model or an encoder needs, "" where nothing here says; before a load also whether it fits."""
+        with suppress(RalleError):
+            room = self._models.room(name)
+            if room is not None:
+                fits = "" if loaded else ", fits" if room.fits else ", does not fit"
+                return f"{size(room.need.total)}{fits}"
+        return ""
+
+    def encoders(self) -> list[PartLine]:
+        """The encoders that an index uses or that are loaded. Raises RalleError."""
+        manifests = self._workspace.manifests()
+        users: dict[str, list[str]] = {STARTER_ENCODER: []}
+        for index, manifest in manifests.items():
+            if needs_encoder(manifest.kind):
+                users.setdefault(manifest.encoder_name, []).append(index)
+        known, loaded = encoders(), set(self._models.encoders.names)
+        lines = []
+        for name in dict.fromkeys([*users, *loaded]):
+            with_ = ", ".join(users.get(name, []))
+            line = known.get(name.partition("?")[0], "")
+            about = f"{line} Used by {with_}." if with_ else line
+            # What an encoder took is counted with the index that was loaded first: this is the estimate.
+            is_loaded = name in loaded
+            state, need = "loaded" if is_loaded else "ready", self._memory_need(name, is_loaded)
+            lines.append(PartLine(name, "encoder", state, need, about))
+        return lines
+
+    def retrievers(self, states: Mapping[str, str]) -> list[PartLine]:
+        """All retrievers. ``states``: theirs, where one is more than ready. Raises RalleError."""
+        status = {line.name: line for line in self._models.status()}
+        return [
+            PartLine(
+                name,
+                "retriever",
+                states.get(name) or "ready",
+                memory_in_use(status[name]) if name in status else "",
+                about,
+            )
+            for name, about in self._workspace.retrievers().items()
+        ]
+
+    def other_encoders(self) -> dict[str, str]:
+        """Encoder → a line, of those that no index uses yet."""
+        used = {line.name.partition("?")[0] for line in self.encoders()}
+        return {name: line for name, line in encoders().items() if name not in used}
+
+    def start_test(self, name: str, prompt: str = PROMPT) -> Job:
+        """Begin to test a model as a job. Raises RalleError at once for a name that nothing has."""
+        if not prompt.strip():
+            raise UsageError("The prompt is empty; type a question.")
+        self._workspace.llm(name)
+        return self._jobs.submit(
+            "test", name, prompt, lambda job: self._test(name, prompt), failure=f"{name} failed"
+        )
+
+    def _answer(self, name: str, prompt: str) -> Operation[Step]:
+        """The answer of a model. A server that is silent is given up when the test is stopped."""
+        yield Progress("", message=f"asking {name}")
+        if self._workspace.llm(name).backend != ELSEWHERE:
+            return self._asking.ask_model(name, prompt)
+        answer: Future[Step] = Future()
+        start_thread(partial(self._fulfil, answer, name, prompt), f"test of {name}")
+        begun = time.monotonic()
+        while not wait([answer], WAIT).done:
+            passed = time.monotonic() - begun
+            if passed >= 2:
+                yield Progress("", message=f"no answer yet, {passed:.0f} s")
+            else:
+                yield Progress("", message=f"asking {name}")
+        return answer.result()
+
+    def _fulfil(self, answer: Future[Step], name: str, prompt: str) -> None:
+        try:
+            answer.set_result(self._asking.ask_model(name, prompt))
+        except BaseException as error:  # goes to the thread that waits for the answer
+            answer.set_exception(error)
+
+    def _test(self, name: str, prompt: str) -> Operation[Tested]:
+        with self._models.lease(f"the test of {name!r}") as lease:
+            for message in lease.load(name, "language model"):
+                yield Progress("", message=message)
+            step = yield from self._answer(name, prompt)
+        return Tested(
+            prompt,
+            step.reply.text,
+            step.seconds,
+            prompt_tokens_of(step),
+            completion_tokens_of(step),
+        )
+
+    def first_model(self) -> str:
+        """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
+        tests = {name: self._jobs.get("test", name) for name in self._workspace.llms()}
+        models = [name for name, test in tests.items() if test is None or test.status == "finished"]
+        loaded = [row.name for row in self._models.status() if row.name in models]
+        return loaded[-1] if loaded else next(iter(models), "")

@@ -43,6 +43,7 @@ class Tracking:
     ) -> None:
         self._workspace, self._models = workspace, models
         self._allowed_hosts = allowed_hosts
+        self.uri = tracking_uri
         self._store: dict[str, Any] = {"workspace": workspace.path, "tracking_uri": tracking_uri}
         self.page = OUR_PAGE
         """The address of our page, to which logged runs link back."""

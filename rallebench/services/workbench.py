@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.asking import Asking
@@ -17,6 +19,10 @@ from rallebench.services.runs import Runs
 from rallebench.services.tracking import Tracking
 from rallebench.workspace.paths import WorkspaceFolder
 
+if TYPE_CHECKING:
+    from rallebench.services.forecasts import Forecasts
+    from rallebench.services.model_lines import ModelLines
+
 PATIENCE = 5.0
 """Seconds that ``close`` waits for all work to end."""
 
@@ -25,7 +31,8 @@ class Workbench:
     """The only mutable object of the product. It has parts and no verbs of its own but ``close``.
 
     ``models`` are loaded and unloaded, ``asking`` answers single questions, ``runs`` and ``experiments`` are started and
-    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``jobs`` run in threads.
+    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``jobs`` run in threads,
+    ``forecasts`` tell the cost of experiments, ``model_lines`` list models and test them.
     Every verb is safe to call from several sessions at once.
     """
 
@@ -58,6 +65,20 @@ class Workbench:
         )
         self.runs = Runs(parts, self.jobs, allow_python)
         self.experiments = Experiments(parts, self.jobs, self.runs)
+
+    @cached_property
+    def forecasts(self) -> Forecasts:
+        from rallebench.services.forecasts import Forecasts
+
+        return Forecasts(
+            self.workspace, self.models, self.jobs, self.runs, self.experiments, self.asking
+        )
+
+    @cached_property
+    def model_lines(self) -> ModelLines:
+        from rallebench.services.model_lines import ModelLines
+
+        return ModelLines(self.workspace, self.models, self.jobs, self.asking)
 
     def close(self) -> None:
         """Stop all jobs, unload all models: for a process that ends, or a workbench that is not needed any more.

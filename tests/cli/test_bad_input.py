@@ -598,7 +598,7 @@ RUN_FILES: dict[str, tuple[str, Any, str]] = {
     "an episode that is none": (
         "episodes.jsonl",
         lambda old: b"7\n" + old,
-        "line 1 is no episode. Remove that",
+        "line 1 is not an episode. Remove that",
     ),
     "an episode without steps": (
         "episodes.jsonl",

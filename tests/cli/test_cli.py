@@ -653,10 +653,10 @@ def test_a_process_prints_one_document_on_stdout_and_all_else_on_stderr(workspac
 
 def test_what_a_library_prints_meanwhile_goes_to_stderr() -> None:
     code = (
-        "import os\nfrom rallebench import cli\nfrom rallebench.cli.verbs import VERBS, Result\n"
+        "import os\nfrom rallebench.cli.main import main\nfrom rallebench.cli.verbs import VERBS, Result\n"
         "@VERBS.register('noisy', order=0, example='')\n"
         "def noisy(args): return [print('from Python'), os.write(1, b'from C\\n'), Result({'fine': 'yes'}, ())][2]\n"
-        "raise SystemExit(cli.main(['noisy', '--json']))"
+        "raise SystemExit(main(['noisy', '--json']))"
     )
     words = [sys.executable, "-c", code]
     ran = subprocess.run(words, env=environment(), capture_output=True, text=True, timeout=60)

@@ -144,3 +144,14 @@ def test_a_settings_kind_is_declared_and_never_read_from_its_key(tmp_path: Path)
     assert catalog.choices(workspace, {key: Setting(str, "") for key in keys}) == {}
     declared = catalog.choices(workspace, {"anything": Setting(str, "", names="llm")})
     assert declared == {"anything": list(workspace.llms())}
+
+
+def test_only_front_ends_hold_the_whole_workbench() -> None:
+    holders = {
+        name
+        for name, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.arg) and node.annotation
+        if "Workbench" in ast.unparse(node.annotation)
+    }
+    assert {name.split(".")[0] for name in holders} <= {"cli", "gui", "api"}

@@ -65,7 +65,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
 
 @pytest.fixture(scope="module")
 def client(bench: Workbench) -> Iterator[TestClient]:
-    with TestClient(application(bench, CHAINS), base_url="http://localhost:8001") as client:
+    with TestClient(application(bench.asking, CHAINS), base_url="http://localhost:8001") as client:
         yield client
 
 
@@ -222,7 +222,9 @@ def test_a_busy_model_of_the_chain_is_a_429_that_says_when_to_ask_again(
 ) -> None:
     with (
         Loopback(failure) as server,
-        TestClient(application(bench, {"limited": LIMITED}), base_url="http://localhost:1") as own,
+        TestClient(
+            application(bench.asking, {"limited": LIMITED}), base_url="http://localhost:1"
+        ) as own,
     ):
         settings = {"model": "m", "base_url": server.url, "max_retries": 0}
         entry = LLMEntry(backend="openai_compatible", settings=settings)
@@ -401,7 +403,7 @@ def test_a_page_of_another_site_cannot_ask(client: TestClient) -> None:
 def test_another_name_is_answered_where_it_is_allowed(bench: Workbench) -> None:
     access = server_access("127.0.0.1", ["bench.example"])
     with TestClient(
-        application(bench, CHAINS, access=access), base_url="http://bench.example"
+        application(bench.asking, CHAINS, access=access), base_url="http://bench.example"
     ) as client:
         assert client.get("/v1/models").status_code == 200
 
@@ -421,7 +423,7 @@ def test_a_body_without_end_is_refused(client: TestClient) -> None:
 
 def test_with_a_key_only_who_sends_it_is_answered(bench: Workbench) -> None:
     with TestClient(
-        application(bench, CHAINS, key="secret"), base_url="http://localhost:8001"
+        application(bench.asking, CHAINS, key="secret"), base_url="http://localhost:8001"
     ) as client:
         assert client.get("/v1/models").status_code == 401
         assert (
@@ -448,7 +450,7 @@ def listening(bench: Any, *chains: Chain) -> Iterator[int]:
     import uvicorn
 
     with socket.create_server(("127.0.0.1", 0)) as address:
-        served = application(bench, {chain.name: chain for chain in chains} or CHAINS)
+        served = application(bench.asking, {chain.name: chain for chain in chains} or CHAINS)
         config = uvicorn.Config(served, log_config=None, log_level="warning", access_log=False)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [address]}, daemon=True)
@@ -578,7 +580,7 @@ def test_a_silent_chain_leaves_the_others_answering_and_refuses_what_is_too_much
 def test_a_server_that_stops_ends_what_waits_for_a_silent_model(
     bench: Workbench, silent: SilentModel
 ) -> None:
-    served = application(bench, {"silent": SILENT})
+    served = application(bench.asking, {"silent": SILENT})
     with TestClient(served, base_url="http://localhost:8001") as client:
 
         def stop() -> None:

@@ -193,16 +193,16 @@ def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workb
 
 def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbench) -> None:
     request = sweep(bench, {"k": ["1", "2"]}, limit=4)
-    value = forecasts.forecast(bench, request)
+    value = bench.forecasts.forecast(request)
     assert (value.count, value.questions, value.left, value.generations) == (2, 8, 8, Range(8, 8))
     assert value.seconds is None and value.usd == 0.0 and not value.notes
     run(bench, request)
-    again = forecasts.forecast(bench, request)
+    again = bench.forecasts.forecast(request)
     assert (again.questions, again.left) == (8, 0)
-    other = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="other"))
+    other = bench.forecasts.forecast(sweep(bench, {"k": ["1", "2"]}, name="other"))
     assert other.cached == 8, "four questions of each variant are in the cache"
     assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
-    same = forecasts.forecast(bench, sweep(bench, {"k": ["1", "2"]}, name="same", limit=4))
+    same = bench.forecasts.forecast(sweep(bench, {"k": ["1", "2"]}, name="same", limit=4))
     assert same.cached == 8 and same.seconds is not None and same.seconds[0] == 0
 
 
@@ -224,7 +224,7 @@ def test_the_time_of_a_plan_is_a_range_from_runs_of_the_same_chain(bench: Workbe
     store_run(bench, chain, "first", 8.0)
     store_run(bench, replace(chain, name="by another name"), "second", 16.0)
     low, high = forecasts.FASTER * 2.0, forecasts.SLOWER * 4.0
-    known = forecasts.of_flow(bench, chain_flow(chain))
+    known = bench.forecasts.speed(chain_flow(chain))
     assert known is not None and known.seconds == pytest.approx((3.0, low, high))
 
 
@@ -239,20 +239,20 @@ def test_a_run_of_another_chain_tells_no_time(bench: Workbench, other: str) -> N
     }
     if other != "closed":
         store_run(bench, chain, "read", 0.1)
-        assert forecasts.of_flow(bench, chain_flow(chain)) is not None
-    assert forecasts.of_flow(bench, chain_flow(variants[other])) is None
+        assert bench.forecasts.speed(chain_flow(chain)) is not None
+    assert bench.forecasts.speed(chain_flow(variants[other])) is None
 
 
 def test_a_run_of_a_model_that_is_another_now_tells_no_time(bench: Workbench) -> None:
     chain = bench.workspace.chain("read")
     store_run(bench, chain, "read", 8.0)
-    assert forecasts.of_flow(bench, chain_flow(chain)) is not None
+    assert bench.forecasts.speed(chain_flow(chain)) is not None
     path = bench.workspace.runs / "read" / "run.json"
     stored = read_json(path)
     stored["spec"]["settings"]["backends"]["llm titan"] = "the model before"
     write_json(path, stored)
     assert bench.runs.open("read").description().spec.to_json() == stored["spec"]
-    assert forecasts.of_flow(bench, chain_flow(chain)) is None
+    assert bench.forecasts.speed(chain_flow(chain)) is None
 
 
 def index_plan(bench: Workbench, recipe: Any) -> Forecast:
@@ -265,28 +265,30 @@ def test_indexes_to_build_are_timed_by_their_passages_and_the_measured_encoder(
     space = bench.workspace
     recipe = index_recipe(space.path / "corpus.tsv", "numpy-flat", encoder="hashing")
     plan = index_plan(bench, recipe)
-    assert forecasts.building(bench, plan) is None, "its passages were never counted"
+    assert bench.forecasts.building(plan) is None, "its passages were never counted"
     passages = complete(chunk_corpus(space.cache, recipe)).passages
-    assert forecasts.building(bench, plan) is None, "its encoder was never measured"
+    assert bench.forecasts.building(plan) is None, "its encoder was never measured"
     save_rate(space.vectors, "hashing", LEAST_PASSAGES - 1, 1.0)
-    assert forecasts.building(bench, plan) is None, "too few passages tell no speed"
+    assert bench.forecasts.building(plan) is None, "too few passages tell no speed"
     save_rate(space.vectors, "hashing", 100, 50.0)
-    took = forecasts.building(bench, plan)
+    took = bench.forecasts.building(plan)
     assert took is not None and took[0] == pytest.approx(passages / 2)
     assert took[1] < took[0] < took[2]
 
 
 def test_a_plan_that_must_build_an_index_of_unknown_size_names_no_time(bench: Workbench) -> None:
     request = sweep(bench, {"index.chunk_size": ["50", "100"]})
-    value = forecasts.forecast(bench, request)
+    value = bench.forecasts.forecast(request)
     assert value.builds and value.seconds is None and value.building is None
 
 
 def test_an_estimate_measures_the_indexes_that_must_be_built(bench: Workbench) -> None:
     request = sweep(bench, {"index.chunk_size": ["50", "100"]})
-    job = experiment_jobs.estimate(bench, request, forecasts.plan_request(bench, request))
+    job = experiment_jobs.estimate(
+        bench.experiments, bench.jobs, request, bench.forecasts.plan(request)
+    )
     assert job.wait(60) and job.error is None
-    value = forecasts.forecast(bench, request)
+    value = bench.forecasts.forecast(request)
     assert value.seconds is None and value.building is not None and value.building[0] > 0
     assert not list(bench.workspace.cache.glob("passages/*")), "nothing was built for it"
     assert "Building 2 indexes takes a few seconds." in facts(value)
@@ -311,13 +313,21 @@ def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(
 
 
 def test_the_cache_is_not_told_before_the_models_are_loaded(bench: Workbench) -> None:
-    assert forecasts.forecast(bench, sweep(bench, {"k": ["1"]})).cached is None
+    assert bench.forecasts.forecast(sweep(bench, {"k": ["1"]})).cached is None
+    chain = bench.workspace.chain("read")
+    examples = bench.workspace.questions("tiny-qa")[:2]
+    assert bench.forecasts.in_cache([chain], examples) is None
+    list(bench.models.load("titan", "language model"))
+    list(bench.models.load("tiny", "retriever"))
+    assert bench.forecasts.in_cache([chain], examples) == (0, 0)
+    complete(bench.asking.answer(examples[0].question.text, chain))
+    assert bench.forecasts.in_cache([chain], examples) == (1, 1)
 
 
 def test_a_servers_model_without_a_price_has_no_price(bench: Workbench) -> None:
     settings = {"model": "m", "base_url": "http://127.0.0.1:9/v1"}
     bench.workspace.save_llm("far", LLMEntry(backend="openai_compatible", settings=settings))
-    assert forecasts.forecast(bench, sweep(bench, {"llm": ["far"]})).usd is None
+    assert bench.forecasts.forecast(sweep(bench, {"llm": ["far"]})).usd is None
 
 
 # groups
@@ -400,9 +410,7 @@ def test_a_variant_wins_only_where_it_is_shown_to_be_better_than_every_other(
 
 def test_progress_is_one_over_all_runs_and_says_little_of_much(bench: Workbench) -> None:
     request = sweep(bench, {"k": ["1", "2"]})
-    job = bench.experiments.start(
-        request, RunOptions(track=False), forecasts.plan_request(bench, request)
-    )
+    job = bench.experiments.start(request, RunOptions(track=False), bench.forecasts.plan(request))
     assert job.wait(60) and job.error is None
     whole = [event for event in job.events() if getattr(event, "task", None) == ""]
     assert whole[-1].done == whole[-1].total == 16 and len(whole) <= 102

@@ -48,7 +48,7 @@ def zip_members(path: Path, members: dict[str, str]) -> Path:
 
 
 def import_result(bench: Workbench, request: ImportRequest) -> Any:
-    job = imports.start(bench, request)
+    job = imports.start(bench.workspace, bench.data, bench.jobs, request)
     assert job.wait(60)
     if job.error:
         raise job.error
@@ -228,7 +228,10 @@ def test_what_cannot_be_is_said_before_anything_begins(
     )
     with pytest.raises(UsageError, match=sentence):
         imports.start(
-            bench, ImportRequest(**{"name": "new", "source": docs, "kind": "corpus", **change})
+            bench.workspace,
+            bench.data,
+            bench.jobs,
+            ImportRequest(**{"name": "new", "source": docs, "kind": "corpus", **change}),
         )
     assert bench.jobs.list("import") == () and not bench.workspace.corpus_cards()
 
@@ -236,7 +239,12 @@ def test_what_cannot_be_is_said_before_anything_begins(
 def test_an_import_that_is_stopped_leaves_no_corpus(bench: Workbench, tmp_path: Path) -> None:
     lines = (f"d{n}\t{PASSAGES[n % 6][1]} {n}\t\n" for n in range(200_000))
     (tmp_path / "big.tsv").write_text("".join(lines))
-    job = imports.start(bench, ImportRequest("big", tmp_path / "big.tsv", "corpus"))
+    job = imports.start(
+        bench.workspace,
+        bench.data,
+        bench.jobs,
+        ImportRequest("big", tmp_path / "big.tsv", "corpus"),
+    )
     next(job.follow())
     job.stop()
     assert job.wait(30) and isinstance(job.error, StoppedError)

@@ -26,6 +26,7 @@ from rallebench.core.types import Chain, Generate, Message, Outcome, Question, R
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
+from rallebench.services.asking import Asking
 from rallebench.services.builders import builder_request
 from rallebench.services.jobs import Job
 from rallebench.services.standalone import LoadedChain
@@ -246,9 +247,9 @@ def test_a_closed_workbench_begins_no_load(bench: Workbench) -> None:
 def test_serve_holds_its_models(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     refusals = []
 
-    def listens(workbench: Workbench, *_: Any) -> None:
+    def listens(asking: Asking, *_: Any) -> None:
         with pytest.raises(UsageError) as refused:
-            workbench.models.unload("titan")
+            asking._models.unload("titan")
         refusals.append(str(refused.value))
 
     monkeypatch.setattr(serving, "serve", listens)

@@ -33,12 +33,12 @@ def bench(tmp_path: Path) -> Iterator[Workbench]:
 
 def parts(bench: Workbench) -> dict[str, model_lines.PartLine]:
     """Name → line of every encoder and retriever."""
-    retrievers = model_lines.retriever_lines(bench, bench.data.states())
-    return {line.name: line for line in (*model_lines.encoder_lines(bench), *retrievers)}
+    retrievers = bench.model_lines.retrievers(bench.data.states())
+    return {line.name: line for line in (*bench.model_lines.encoders(), *retrievers)}
 
 
 def line(bench: Workbench, name: str) -> model_lines.ModelLine:
-    return next(line for line in model_lines.models(bench) if line.name == name)
+    return next(line for line in bench.model_lines.models() if line.name == name)
 
 
 def server(model: str = "m", **settings: object) -> LLMEntry:
@@ -47,21 +47,21 @@ def server(model: str = "m", **settings: object) -> LLMEntry:
 
 
 def test_a_test_loads_the_model_and_keeps_what_it_answered(bench: Workbench) -> None:
-    job = model_lines.start_test(bench, "titan")
+    job = bench.model_lines.start_test("titan")
     assert job.wait(20) and job.result.answer == "Titan" and job.result.seconds >= 0
     assert bench.models.is_loaded("titan") and line(bench, "titan").state == "loaded"
     assert line(bench, "titan").test is job
 
 
 def test_a_test_that_fails_says_why_on_its_line(bench: Workbench) -> None:
-    job = model_lines.start_test(bench, "mute")
+    job = bench.model_lines.start_test("mute")
     assert job.wait(20) and isinstance(job.error, BackendError)
     assert line(bench, "mute").state == "failed" and line(bench, "mute").news is job.error
 
 
 def test_a_test_needs_a_prompt(bench: Workbench) -> None:
     with pytest.raises(UsageError, match="prompt is empty"):
-        model_lines.start_test(bench, "titan", " ")
+        bench.model_lines.start_test("titan", " ")
 
 
 def test_a_load_that_waits_or_is_cancelled_says_so(bench: Workbench) -> None:
@@ -142,8 +142,9 @@ def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) ->
     list(bench.models.load("near", "retriever"))
     lines = parts(bench)
     assert lines["near"].state == lines["hashing"].state == "loaded" and lines["near"].memory
-    assert "e5-small-v2" in model_lines.other_encoders(bench)
-    assert "hashing" not in model_lines.other_encoders(bench)
+    assert bench.model_lines.first_model() == next(iter(bench.workspace.llms()))
+    assert "e5-small-v2" in bench.model_lines.other_encoders()
+    assert "hashing" not in bench.model_lines.other_encoders()
 
 
 @pytest.mark.parametrize(

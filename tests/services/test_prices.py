@@ -10,7 +10,6 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.prices import FREE
 from rallebench.core.types import Generate, Message, Reply, Step
 from rallebench.gui.places._steps import price
-from rallebench.services import forecasts
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_views
 from rallebench.workspace.prices import price_of_use
@@ -50,7 +49,7 @@ def test_a_use_costs_what_the_entry_says_wherever_it_is_said(
     of_run, why = run_views.price_text(bench.workspace, dollars, ["far"])
     assert of_step == of_run and of_step.startswith(words)
     assert ("this machine" in why) == (words == "none")
-    assert forecasts._is_free(bench, {"far"}) == (words == "none")
+    assert bench.forecasts._is_free({"far"}) == (words == "none")
 
 
 def test_a_model_that_is_gone_and_tokens_that_nobody_counted_have_no_known_price(

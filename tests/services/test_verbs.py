@@ -43,6 +43,7 @@ UNTRACKED = RunOptions(track=False)
 
 def verbs(bench: Workbench) -> Iterator[tuple[str, str]]:
     """(part, verb) of every public call of the workbench's parts."""
+    assert bench.forecasts and bench.model_lines, "made when first used"
     for part, value in vars(bench).items():
         if type(value).__module__.startswith("rallebench.services"):
             yield from ((part, name) for name in vars(type(value)) if not name.startswith("_"))

@@ -11,7 +11,7 @@ import pytest
 from small_workspace import chain, generate, retrieve, write_lines
 
 from rallebench.core.errors import NotFoundError, UsageError
-from rallebench.services import builders, model_lines
+from rallebench.services import builders
 from rallebench.services.workbench import Workbench
 from rallebench.views import gold_coverage, library, passages
 from rallebench.views.gold_coverage import Coverage
@@ -158,7 +158,7 @@ def test_a_row_of_a_builder_is_edited_whole_and_only_as_a_row(bench: Workbench) 
 def test_an_index_and_its_hybrid_are_not_built_in_data_and_in_models_alike(tmp_path: Path) -> None:
     bench = Workbench(tmp_path)
     in_data = library.retriever_states(bench.workspace, bench.data.states())
-    in_models = {line.name: line.state for line in model_lines.retriever_lines(bench, in_data)}
+    in_models = {line.name: line.state for line in bench.model_lines.retrievers(in_data)}
     bench.close()
     starter = ("starter-bm25", "starter-minilm", "starter-hybrid")
     assert [in_data[name] for name in starter] == ["not built"] * 3

@@ -330,7 +330,7 @@ def start(page: Page, event: Event) -> Patch:
         tuple(event.many("indexes")) if seen.corpus else (),
         event.text("encoder", "minilm"),
     )
-    job = imports.start(page.workbench, request)
+    job = imports.start(page.workbench.workspace, page.workbench.data, page.workbench.jobs, request)
     event.session["import"] = {**state, "step": "build", "name": request.name}
     job.wait(0.3)
     return {"#data-import": panel(page, event)}

@@ -74,7 +74,7 @@ def _opening(page: Page, event: Event, stored: StoredExperiment) -> Patch:
 def _buttons(page: Page, stored: StoredExperiment) -> Markup:
     name = stored.name
     if stored.report is None:
-        job = experiment_jobs.newest(page.workbench, name)
+        job = experiment_jobs.newest(page.workbench.jobs, name)
         if job is not None and not job.done:
             return html.state("running") + stop_button(job, kind="")
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
@@ -93,7 +93,7 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
 
 
 def unfinished_note(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    job, drawn = experiment_jobs.newest(page.workbench, stored.name), Markup()
+    job, drawn = experiment_jobs.newest(page.workbench.jobs, stored.name), Markup()
     if job is None or job.done:
         mend = "It has not ended. Continue: what was answered is kept and is not asked again."
         drawn = html.problem(job and job.error) + say(mend)

@@ -15,7 +15,7 @@ from rallebench.gui.frame import Event, Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import Patch
 from rallebench.gui.wording import on_page
-from rallebench.services import model_entries, model_lines
+from rallebench.services import model_entries
 from rallebench.views import catalog
 
 QUANTIZATIONS = {"none": "unchanged", "8bit": "8-bit", "4bit": "4-bit"}
@@ -43,7 +43,7 @@ def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: 
         name = model_entries.free_name(page.workbench.workspace, wish)
     _, *more = page.workbench.models.add(name, entry)
     if then == "test":
-        model_lines.start_test(page.workbench, name)
+        page.workbench.model_lines.start_test(name)
     elif then:
         page.workbench.models.begin(name, "language model")
     say = on_page(" ".join([f"Added {name}.", *more]))

@@ -31,9 +31,9 @@ from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, text, time_range
-from rallebench.services import experiment_jobs, forecasts, model_lines
+from rallebench.services import experiment_jobs
 from rallebench.services.experiment_jobs import PILOT
-from rallebench.services.forecasts import CHANGING, forecast
+from rallebench.services.forecasts import CHANGING
 from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_design
 from rallebench.views import experiment_groups as groups
@@ -61,7 +61,7 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
     if query.get("run"):
         design.kind, design.run = "baselines", query["run"]
     if not design.llm and design.kind == "suite":
-        design.llm = model_lines.first_model(page.workbench)
+        design.llm = page.workbench.model_lines.first_model()
     body = Markup(
         '<div class="row"><h1>Experiments</h1><span class="gap"></span>{}</div><div id="x-cards">{}</div>'
         '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
@@ -175,7 +175,7 @@ def run(page: Page, event: Event) -> Patch:
 
 
 def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
-    planned = forecasts.plan_request(page.workbench, request)
+    planned = page.workbench.forecasts.plan(request)
     options = RunOptions(track=track and request.kind != "tradeoff")
     page.workbench.experiments.start(request, options, planned)
 
@@ -184,7 +184,10 @@ def estimate(page: Page, event: Event) -> Patch:
     design = read(page, event)
     request = design_request(page, event, design)
     experiment_jobs.estimate(
-        page.workbench, request, forecasts.plan_request(page.workbench, request)
+        page.workbench.experiments,
+        page.workbench.jobs,
+        request,
+        page.workbench.forecasts.plan(request),
     )
     return {"#x-plan": plan(page, event, design)}
 
@@ -214,7 +217,7 @@ def running(page: Page) -> Markup:
     """The running experiments with their runs."""
     titles = {g.name: g.title for g in groups.groups(page.workbench.workspace) if g.automatic}
     drawn = Markup()
-    for job in experiment_jobs.active(page.workbench):
+    for job in experiment_jobs.active(page.workbench.jobs):
         title = titles.get(job.name, job.name)
         link, words = html.link(title, address(job.name), "nm"), progress_words(job) or job.message
         drawn += jobs.running(job, link, words, name=title) + _experiment.run_rows(job)
@@ -235,7 +238,9 @@ def news(page: Page, event: Event) -> Patch:
 
 
 def _ended_note(page: Page) -> str:
-    return " ".join(f"{job.id} {job.ended}" for job in experiment_jobs.ended_jobs(page.workbench))
+    return " ".join(
+        f"{job.id} {job.ended}" for job in experiment_jobs.ended_jobs(page.workbench.jobs)
+    )
 
 
 # finished experiments
@@ -277,7 +282,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
             else escape(group.winner or "–")
         )
         return [name, winner, mean, bar, beside(group), when]
-    job = experiment_jobs.newest(page.workbench, group.name)
+    job = experiment_jobs.newest(page.workbench.jobs, group.name)
     if job is not None and not job.done:
         return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
@@ -311,7 +316,7 @@ def plan(page: Page, event: Event, design: Design) -> Markup:
     """The plan, or the reason why there is none yet."""
     try:
         request = design_request(page, event, design)
-        value = forecast(page.workbench, request)
+        value = page.workbench.forecasts.forecast(request)
     except RalleError as error:
         run = html.button("Run", "experiments.run", kind="primary", disabled=True)
         return Markup('<h3>Plan</h3><p class="x-lacks" role="status">{}</p>{}').format(

@@ -63,7 +63,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 def draw_parts(page: Page) -> dict[str, str]:
     """The parts that change during loads, by element id."""
-    cards = Markup().join(map(card, model_lines.models(page.workbench)))
+    cards = Markup().join(map(card, page.workbench.model_lines.models()))
     cards += Markup().join(starmap(broken_card, page.workbench.workspace.damaged_llms().items()))
     try:
         parts = parts_table(part_lines(page)) + other_encoders(page)
@@ -173,12 +173,12 @@ def part_lines(page: Page) -> list[PartLine]:
     """Encoders, then retrievers. Raises RalleError."""
     bench = page.workbench
     states = library.retriever_states(bench.workspace, bench.data.states())
-    return [*model_lines.encoder_lines(bench), *model_lines.retriever_lines(bench, states)]
+    return [*bench.model_lines.encoders(), *bench.model_lines.retrievers(states)]
 
 
 def other_encoders(page: Page) -> Markup:
     """The encoders that no index uses yet, folded."""
-    more = model_lines.other_encoders(page.workbench)
+    more = page.workbench.model_lines.other_encoders()
     rows = [[Markup("<b>{}</b>").format(name), escape(about)] for name, about in more.items()]
     note = html.note("Choose one when you build an index; the first use downloads it.")
     table = html.rows(["Name", "About"], rows)
@@ -195,7 +195,7 @@ def refresh(page: Page, event: Event) -> Patch:
 
 def test(page: Page, event: Event) -> Patch:
     """Load a model if necessary and ask it one prompt, as a job."""
-    model_lines.start_test(page.workbench, event.text("id")).wait(0.2)
+    page.workbench.model_lines.start_test(event.text("id")).wait(0.2)
     return refresh(page, event)
 
 
@@ -266,7 +266,7 @@ def part(title: str, fields: str, button: str) -> Markup:
 def try_(page: Page, event: Event) -> Patch:
     """Ask the model as a job, without the reply cache."""
     prompt = str(event.data.get("prompt", ""))
-    model_lines.start_test(page.workbench, event.text("id"), prompt).wait(0.3)
+    page.workbench.model_lines.start_test(event.text("id"), prompt).wait(0.3)
     return follow(page, event)
 
 

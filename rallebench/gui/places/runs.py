@@ -20,7 +20,7 @@ from rallebench.gui.places._bench import Bench, window_bench
 from rallebench.gui.places._runs_list import address, view
 from rallebench.render import numbers
 from rallebench.render import report as reports
-from rallebench.services import exchange, forecasts
+from rallebench.services import exchange
 from rallebench.views import catalog, gold_coverage, run_views
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.reports import build_report
@@ -149,14 +149,14 @@ def estimate(page: Page, value: PreparedRun) -> str:
     """Time and price of a new run: cached answers cost nothing, the rest as in earlier runs of the same chain."""
     flow, examples = value.request.flow, value.request.examples
     chains = [flow.chain] if flow.chain else []
-    known = forecasts.in_cache(page.workbench, chains, examples, PATIENCE)
+    known = page.workbench.forecasts.in_cache(chains, examples, PATIENCE)
     cached = known[1] if known else 0
     held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
     if value.request.judges:
         return html.join_facts(held, "time unknown: a judge is asked about every answer, too")
     if cached == len(examples):
         return f"{held}, so it takes a few seconds"
-    same = forecasts.of_flow(page.workbench, flow)
+    same = page.workbench.forecasts.speed(flow)
     if same is None:
         return html.join_facts(held, "time unknown: no run of this chain and model yet")
     left = len(examples) - cached
@@ -232,7 +232,9 @@ def import_file(page: Page, event: Event) -> Patch:
     (path, file), system = event.file(), event.text("system")
     name = event.text("as") or Path(file).stem
     dataset = "" if system else event.text("dataset")
-    value, caveat = exchange.import_predictions(page.workbench, name, path, dataset, system=system)
+    value, caveat = exchange.import_predictions(
+        page.workbench.workspace, name, path, dataset, system=system
+    )
     say = caveat or f"{value['rows']:,} predictions are imported."
     return {"dialog": "", "go": address(value["name"]), "say": say}
 
@@ -287,5 +289,7 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
 
 def track(page: Page, event: Event) -> Iterator[Patch]:
     yield {"say": "Logging the run …"}
-    value = exchange.track(page.workbench, event.text("run"), "run")
+    value = exchange.track(
+        page.workbench.workspace, page.workbench.tracking, event.text("run"), "run"
+    )
     yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}
