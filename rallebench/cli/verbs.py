@@ -29,6 +29,8 @@ class Result:
 VERBS: Registry[Callable[[argparse.Namespace], Result | None]] = Registry(
     "verb",
     "rallebench.cli",
+    expects="a function (args) → a Result, or None",
+    required={"example": (), "order": (), "flags": ()},
     name="verbs",
     traits={
         "example": "a call, for the help",

@@ -12,41 +12,78 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Protocol
 
 _LOG = logging.getLogger(__name__)
 _UNDO: ContextVar[list[Callable[[], object]] | None] = ContextVar("undo", default=None)
 """While a plug-in is imported: calls that take its registrations back."""
 _BROKEN: dict[tuple[str, str], str] = {}
+"""(distribution, module) → the warning about it."""
+_PREFIX = "rallebench."
+LONGEST_REASON = 300
+"""Characters of an error's text in a warning."""
 
-
-class _EntryPoints(Protocol):
-    """Entry points of all groups; their class differs between versions of Python."""
-
-    def select(self, *, group: str) -> importlib.metadata.EntryPoints: ...
+Points = dict[str, list[tuple[str, importlib.metadata.EntryPoint]]]
+"""Group → (distribution, entry point)."""
 
 
 @lru_cache(maxsize=1)
-def _entry_points(path: tuple[str, ...]) -> _EntryPoints:
-    """The entry points of all distributions on ``path``, which is ``sys.path``."""
-    return importlib.metadata.entry_points()
+def _entry_points(path: tuple[str, ...]) -> Points:
+    """The entry points for registries of all distributions on ``path``, which is ``sys.path``, by name; the first of a name counts."""
+    points: Points = {}
+    seen: set[str] = set()
+    for distribution in importlib.metadata.distributions():
+        if _PREFIX not in _text(distribution):
+            continue
+        owner = _owner(distribution)
+        if owner in seen:
+            continue
+        seen.add(owner)
+        try:
+            for point in distribution.entry_points:
+                if point.group.startswith(_PREFIX):
+                    points.setdefault(point.group, []).append((owner, point))
+        except Exception as error:
+            _leave_out(owner, "", "its file entry_points.txt cannot be read", error)
+    return {group: sorted(pairs, key=lambda pair: pair[0]) for group, pairs in points.items()}
+
+
+def _text(distribution: importlib.metadata.Distribution) -> str:
+    try:
+        return distribution.read_text("entry_points.txt") or ""
+    except (OSError, ValueError):
+        return ""
+
+
+def _owner(distribution: importlib.metadata.Distribution) -> str:
+    """The name of a distribution, which a damaged one lacks."""
+    try:
+        return str(distribution.metadata["Name"] or "without a name")
+    except Exception:
+        return "without a name"
 
 
 def import_plugins(registry: str, kind: str) -> None:
     """Import the plug-ins of a registry, whose entries are of ``kind``; warn of each that fails, once."""
-    for point in _entry_points(tuple(sys.path)).select(group=f"rallebench.{registry}"):
-        owner = point.dist.name if point.dist else point.value
-        if (owner, point.module) in _BROKEN:
+    for owner, point in _entry_points(tuple(sys.path)).get(f"{_PREFIX}{registry}", ()):
+        module = point.value.partition(":")[0].strip()
+        if (owner, module) in _BROKEN:
             continue
         try:
             with _undone_on_failure():
                 point.load()
-        except (Exception, SystemExit) as error:
-            _BROKEN[owner, point.module] = sentence = (
-                f"The plug-in {owner!r} is left out: its module {point.module}, which adds a {kind}, cannot be "
-                f"imported ({type(error).__name__}: {error}); update or uninstall {owner}."
-            )
-            _LOG.warning(sentence)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit, and what a test framework raises
+            fault = f"its module {module}, which adds a {kind}, cannot be imported"
+            _leave_out(owner, module, fault, error)
+
+
+def _leave_out(owner: str, module: str, fault: str, error: BaseException) -> None:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_REASON]
+    _BROKEN[owner, module] = sentence = (
+        f"The plug-in {owner!r} is left out: {fault} ({reason}); update or uninstall {owner}."
+    )
+    _LOG.warning(sentence)
 
 
 @contextmanager
@@ -73,8 +110,3 @@ def undo_on_failure(call: Callable[[], object]) -> None:
     undo = _UNDO.get()
     if undo is not None:
         undo.append(call)
-
-
-def warnings() -> tuple[str, ...]:
-    """A sentence for each plug-in that was left out so far."""
-    return tuple(_BROKEN.values())

@@ -51,7 +51,8 @@ _PLAIN = (str, int, float, bool, type(None))
 class Registry(Generic[T]):
     """``kind`` is the singular noun for messages; ``package`` the folder to import.
 
-    ``traits``: name → what it says, for all traits that an entry may have. ``name``: the registry's own, by default the
+    ``expects``: the protocol of an entry in words, and ``has`` the attributes by which it is checked. ``traits``: name → what it
+    says, for all traits that an entry may have. ``required``: those that it must have → their permitted values, () for any. ``name``: the registry's own, by default the
     last part of ``package``; the entry-point group of other distributions is ``rallebench.<name>``. ``rooms``: names, or
     patterns, of the modules of a room that add to this registry. ``includes``: a registry each of whose names one of the
     package's modules registers here, too.
@@ -62,7 +63,10 @@ class Registry(Generic[T]):
         kind: str,
         package: str,
         *,
+        expects: str = "a function",
+        has: tuple[str, ...] = ("__call__",),
         traits: Mapping[str, str] | None = None,
+        required: Mapping[str, tuple[str, ...]] | None = None,
         name: str = "",
         rooms: tuple[str, ...] = (),
         includes: Registry[Any] | None = None,
@@ -70,7 +74,9 @@ class Registry(Generic[T]):
         self.kind = kind
         self.package = package
         self.name = name or package.rpartition(".")[2]
+        self.expects, self.has = expects, has
         self.traits = dict(traits or {})
+        self.required = dict(required or {})
         self.rooms = rooms
         self.includes = includes
         self._entries: dict[str, Entry[T]] = {}
@@ -94,24 +100,25 @@ class Registry(Generic[T]):
     ) -> Callable[[T], T]:
         """Decorator: file a thing under ``name``, with the ``form`` of its settings.
 
-        ``about`` defaults to its docstring's first line. Raises ValueError for a name that another thing has, a trait that
-        the registry does not declare, and a form that refuses its own defaults.
+        ``about`` defaults to its docstring's first line. Raises ValueError for a name that another thing has, a thing without
+        the attributes of the registry's protocol, a trait that the registry does not declare or that is missing, and a form
+        that refuses its own defaults.
         """
         owner = f"{self.kind} {name!r}"
-        for trait in traits:
-            if trait not in self.traits:
-                raise ValueError(f"the {owner}: {unknown('trait', trait, list(self.traits))}")
+        self._check_traits(owner, traits)
         check_form(owner, form or {})
 
         module = _registering_module()
 
         def file(value: T) -> T:
+            self._check_value(owner, value)
             known = self._read_known()
             if plugins.importing() and name in known and self._modules[name] != module:
                 raise ValueError(f"the {owner} is one of rallebench's own; choose another name")
             other = self._entries.get(name)
             if other is not None and other.value is not value:
-                raise ValueError(f"two {self.kind}s claim the name {name!r}")
+                owners = f"{other.module} and {module}"
+                raise ValueError(f"two {self.kind}s claim the name {name!r}: {owners}")
             doc = about or (value.__doc__ or "").strip().split("\n")[0]
             self._entries[name] = Entry(name, value, doc, traits, dict(form or {}), module)
             if self._modules.get(name) != module:  # a plug-in may import modules of ours
@@ -119,6 +126,23 @@ class Registry(Generic[T]):
             return value
 
         return file
+
+    def _check_traits(self, owner: str, traits: Mapping[str, Any]) -> None:
+        for trait in traits:
+            if trait not in self.traits:
+                raise ValueError(f"the {owner}: {unknown('trait', trait, list(self.traits))}")
+        for trait, permitted in self.required.items():
+            if trait not in traits:
+                raise ValueError(f"the {owner} lacks the trait {trait!r}: {self.traits[trait]}")
+            if permitted and traits[trait] not in permitted:
+                raise ValueError(f"the {owner}: {unknown(trait, str(traits[trait]), permitted)}")
+
+    def _check_value(self, owner: str, value: T) -> None:
+        missing = [name for name in self.has if not hasattr(value, name)]
+        if missing:
+            lacks = "cannot be called" if missing == ["__call__"] else f"lacks {', '.join(missing)}"
+            text = f"{type(value).__name__} {value!r}"[:100]
+            raise ValueError(f"the {owner} is {self.expects}; {text} {lacks}")
 
     def _read_known(self) -> Mapping[str, Listed]:
         """The names that are known without importing their modules, which must still be there."""

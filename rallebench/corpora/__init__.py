@@ -50,6 +50,7 @@ Reader = Callable[[Source], Iterator[CorpusRow]]
 CORPORA: Registry[Reader] = Registry(
     "corpus format",
     "rallebench.corpora",
+    expects="a reader (source) → a CorpusRow of each passage",
     traits={
         "recognises": "(path) → True if it looks like this format; without it, the format must be named",
         "documents": "True if it reads documents, which are cut into passages, rather than rows, which are passages",

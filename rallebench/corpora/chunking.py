@@ -27,7 +27,11 @@ TITLE = "{title}"
 
 CHOOSE_SIZE = Hint("choose", "chunk-size")
 PRESETS: Registry[Chunking] = Registry(
-    "chunking preset", "rallebench.corpora.presets", rooms=("chunking",)
+    "chunking preset",
+    "rallebench.corpora.presets",
+    expects="a Chunking: how documents are cut into passages",
+    has=("how",),
+    rooms=("chunking",),
 )
 """The chunkings of published experiments, by name."""
 

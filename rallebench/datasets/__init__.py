@@ -19,6 +19,7 @@ Read = Callable[[Source], Iterator[tuple[int, Record]]]
 DATASETS: Registry[Read] = Registry(
     "dataset format",
     "rallebench.datasets",
+    expects="a reader (source) → (line, record in KILT's format) of each question",
     traits={
         "recognises": "(path) → True if the file looks like this format; without it, the format must be named",
         "rows": "(source) → (line, number, row) as stored, for a format without fixed field names",

@@ -68,6 +68,7 @@ class BulkEncoder(Protocol):
 ENCODERS: Registry[Callable[..., Any]] = Registry(
     "encoder",
     "rallebench.encoders",
+    expects="a function (**settings) → an Encoder: name, dim, fingerprint, encode(texts, *, role)",
     traits={
         "dim": "number of dimensions, if it is always the same",
         "needs_model": "True if the setting model is required",

@@ -42,6 +42,7 @@ MakeEnvironment = Callable[[], Environment]
 ENVIRONMENTS: Registry[Callable[..., MakeEnvironment]] = Registry(
     "environment",
     "rallebench.environments",
+    expects="a function (**settings) → a function () that makes an Environment",
     traits={
         "retriever": "True if its setting retriever names an index to search",
         "pages": "True if it is given the page stores of its retriever",

@@ -21,6 +21,8 @@ ExperimentFactory = Callable[[ExperimentRequest], Experiment]
 EXPERIMENTS: Registry[ExperimentFactory] = Registry(
     "experiment",
     "rallebench.experiments",
+    expects="a generator (request) that yields requests of core.experiments and returns a Report",
+    required={"place": ("suites", "builders", "sweeps", "runs", "batches", "tradeoffs")},
     rooms=("*",),
     traits={
         "place": "where it is offered: suites, builders, sweeps, runs, batches or tradeoffs",

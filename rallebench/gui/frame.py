@@ -30,6 +30,8 @@ from rallebench.services.workbench import Workbench
 PLACES: Registry[Callable[[Page], None]] = Registry(
     "place",
     "rallebench.gui.places",
+    expects="a function (page) that registers views and actions",
+    required={"label": (), "order": ()},
     traits={"label": "the text of its tab", "order": "the position of its tab, from 1"},
 )
 

@@ -78,6 +78,7 @@ class StreamingLLM(Protocol):
 LLMS: Registry[Callable[..., LLM]] = Registry(
     "language model backend",
     "rallebench.llms",
+    expects="a function (name, **settings) → an LLM: fingerprint, generate(batch)",
     traits={
         "loading": "(name, cache, **settings) → sentences, then the model, for a model that takes long to load; ``cache``: "
         "a folder for files it makes once",

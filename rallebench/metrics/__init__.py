@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rallebench.core import plugins
 from rallebench.core.cards import Card
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, Registry
@@ -53,10 +54,8 @@ DEFAULTS = {
 class Metrics(Registry[Callable[..., Any]]):
     """The metrics, including judges. By default a metric is a fraction, needs accepted answers, and higher is better."""
 
-    def __init__(
-        self, kind: str, package: str, *, traits: Mapping[str, str], rooms: tuple[str, ...]
-    ) -> None:
-        super().__init__(kind, package, traits=traits, rooms=rooms)
+    def __init__(self, kind: str, package: str, **more: Any) -> None:
+        super().__init__(kind, package, **more)
         self.families: dict[str, Callable[[int], Entry[Callable[..., Any]]]] = {}
 
     def register(
@@ -78,6 +77,7 @@ class Metrics(Registry[Callable[..., Any]]):
                 return Entry(f"{family}@{k}", functools.partial(function, k=k), about, own)
 
             self.families[family] = member
+            plugins.undo_on_failure(lambda: self.families.pop(family, None))
             for k in listed:
                 entry = member(k)
                 self.register(entry.name, about=about, **entry.traits)(entry.value)
@@ -174,6 +174,8 @@ class JudgeTraits:
 METRICS = Metrics(
     "metric",
     "rallebench.metrics",
+    expects="a function (episode, gold) → a number, or None where it does not apply",
+    required={"label": ()},
     rooms=("judge",),
     traits={
         "needs": 'required gold: "answers", "provenance", joined with "+", or ""',

@@ -68,6 +68,8 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
     "index kind",
     "rallebench.retrievers",
     name="index_kinds",
+    expects="an IndexKind: build(folder, passages, vectors, settings) and open(name, folder, manifest, encoder)",
+    has=("build", "open"),
     includes=VECTOR_INDEXES,
     traits={
         "needs_encoder": "True if build and open receive vectors and an encoder",
@@ -98,6 +100,8 @@ COMBINATIONS: Registry[Callable[..., Any]] = Registry(
     "way of combining retrievers",
     "rallebench.retrievers",
     name="composites",
+    expects="a function (name, parts, settings) → a Retriever",
+    required={"parts": ()},
     traits={
         "parts": "(minimum, maximum) number of retrievers",
         "check": "(name, number of parts, settings) → None: refuses invalid combinations of settings, before anything is loaded",

@@ -71,7 +71,12 @@ INDEX_TRAITS = {
 }
 
 VECTOR_INDEXES: Registry[VectorIndexKind] = Registry(
-    "vector index", "rallebench.vector_indexes", traits=INDEX_TRAITS
+    "vector index",
+    "rallebench.vector_indexes",
+    expects="a VectorIndexKind: build(folder, vectors, **settings) and load(folder)",
+    has=("build", "load"),
+    traits=INDEX_TRAITS,
+    required={"packages": ()},
 )
 
 

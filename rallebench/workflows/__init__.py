@@ -17,6 +17,7 @@ from rallebench.core.types import Flow
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
     "workflow",
     "rallebench.workflows",
+    expects="a flow (question, *, llm, env, shots, limits, **settings)",
     rooms=("workflow*",),
     traits={
         "needs_env": "True if it acts in an environment",

@@ -159,29 +159,31 @@ def prepare_agent(
             f"The workflow {workflow!r} needs a language model.", hint=Hint("choose", "llm")
         )
     workspace.llm(llm)
-    if traits["needs_env"] and not env:
+    if traits.get("needs_env") and not env:
         raise UsageError(
             f"The workflow {workflow!r} needs an environment: {', '.join(ENVIRONMENTS.names())}.",
             hint=Hint("choose", "environment"),
         )
-    if traits["needs_python"] and not allow_python:
+    if traits.get("needs_python") and not allow_python:
         raise UsageError(
             f"The workflow {workflow!r} runs programs that the model writes. "
             + " ".join(sandbox.protection().sentences()),
             hint=Hint("allow-python"),
         )
     mine, theirs = _split_settings(
-        workflow, entry.form, env if traits["needs_env"] else "", settings_given
+        workflow, entry.form, env if traits.get("needs_env") else "", settings_given
     )
     settings = check_values(f"workflow {workflow!r}", entry.form, mine)
     acting = None
-    if traits["needs_env"]:
+    if traits.get("needs_env"):
         acting = make_environment(workspace, env, theirs, unbuilt=unbuilt)
     own = original_prompts(workflow, env)
     texts = {name: _text(name, own[name], prompts) for name in traits["prompts"]}
     shots = _shots(settings, env if acting else "wikipedia", acting, at_most="shots" not in mine)
     settings = {**settings, "shots": len(shots)}
-    return Agent(workflow, llm, settings, acting, texts, shots, seed, bool(traits["needs_python"]))
+    return Agent(
+        workflow, llm, settings, acting, texts, shots, seed, bool(traits.get("needs_python"))
+    )
 
 
 def _split_settings(

@@ -13,10 +13,11 @@ import pytest
 from distributions import Install, installing  # noqa: F401 - a fixture
 from project import PROJECT
 
-from rallebench.core import plugins, registered, registry
+from rallebench.core import registered, registry
 from rallebench.core.registered import Listed
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
+from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.metrics import METRICS
 
 Make = Callable[..., Registry[Any]]
@@ -114,7 +115,6 @@ def test_a_broken_plug_in_is_one_warning_and_the_others_work(
     (message,) = [record.getMessage() for record in caplog.records]
     assert "'broken_metric' is left out" in message and "nothing_of_this_name" in message
     assert message.endswith("update or uninstall broken_metric.")
-    assert message in plugins.warnings()
 
 
 def test_a_plug_in_cannot_take_a_name_of_the_package(
@@ -123,6 +123,112 @@ def test_a_plug_in_cannot_take_a_name_of_the_package(
     install(METRICS, "other_em", METRIC.replace("always_one", "em"))
     assert "em" in METRICS.names() and METRICS.entry("em").module != "other_em"
     assert "the metric 'em' is one of rallebench's own" in caplog.text
+
+
+WHOLE = METRIC.replace("always_one", "always_right")
+BROKEN = {
+    "a module that is not there": ("", "ModuleNotFoundError"),
+    "an import that fails": ("import nothing_of_this_name\n", "nothing_of_this_name"),
+    "a syntax error": ("def broken(:\n", "SyntaxError"),
+    "a program that ends": ("raise SystemExit('no licence')\n", "SystemExit: no licence"),
+    "a thing of another type": (
+        METRIC + "METRICS.register('seven', label='Seven')(7)\n",
+        "the metric 'seven' is a function (episode, gold) → a number, or None where it does not apply; int 7 cannot be called",
+    ),
+    "a trait that is missing": (
+        METRIC + "METRICS.register('short')(len)\n",
+        "the metric 'short' lacks the trait 'label': the name as papers print it",
+    ),
+    "a trait that is unknown": (
+        METRIC + "METRICS.register('long', label='Long', lable='x')(len)\n",
+        "There is no trait 'lable'. Did you mean 'label'?",
+    ),
+    "a setting that refuses its default": (
+        METRIC
+        + "from rallebench.core.settings import Setting\n"
+        + "METRICS.register('k', label='K', form={'k': Setting(int, 0, 1, 9)})(len)\n",
+        "the default of 'k' is 0; it must be a whole number from 1 to 9",
+    ),
+    "the name of a metric of the package": (
+        METRIC + "METRICS.register('em', label='EM')(len)\n",
+        "the metric 'em' is one of rallebench's own; choose another name",
+    ),
+    "the name of another plug-in's metric": (
+        METRIC + "METRICS.register('always_right', label='R')(len)\n",
+        "two metrics claim the name 'always_right': a_sound_metric and broken_metric",
+    ),
+}
+
+
+def site_of(module: str) -> Path:
+    """The folder that a module is installed in."""
+    return next(path for path in map(Path, sys.path) if (path / f"{module}.py").is_file())
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_plug_in_that_fails_is_one_warning_with_the_reason_and_leaves_no_name(
+    case: str, install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(METRICS, "a_sound_metric", WHOLE)
+    text, reason = BROKEN[case]
+    install(METRICS, "broken_metric", text)
+    if not text:
+        (site_of("broken_metric") / "broken_metric.py").unlink()
+    names = METRICS.names()
+    assert {"em", "always_right"} <= {*names} and not {"always_one", "seven", "short"} & {*names}
+    assert METRICS.names() == names
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert message.startswith("The plug-in 'broken_metric' is left out: ") and reason in message
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        ("entry_points.txt", "its file entry_points.txt cannot be read"),
+        ("METADATA", "The plug-in 'without a name' is left out"),
+        ("module", "its module 7 up, which adds a metric, cannot be imported"),
+    ],
+)
+def test_a_damaged_distribution_is_one_warning_and_keeps_no_other_out(
+    damage: str, reason: str, install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    install(METRICS, "broken_metric", "raise ImportError('no')\n")
+    folder = site_of("broken_metric") / "broken_metric-1.0.dist-info"
+    points = folder / "entry_points.txt"
+    line = {"module": "it = 7 up"}.get(damage, "it")
+    if damage == "METADATA":
+        (folder / "METADATA").unlink()
+    else:
+        points.write_text(points.read_text().replace("it = broken_metric", line))
+    install(METRICS, "sound_metric", WHOLE)
+    names = METRICS.names()
+    assert {"em", "always_right"} <= {*names}
+    if damage == "entry_points.txt" and not caplog.records:
+        return  # this version of Python passes over the line
+    (message,) = [record.getMessage() for record in caplog.records]
+    assert reason in message
+
+
+def test_an_experiment_without_a_place_is_left_out_and_the_suites_are_listed(
+    install: Install, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = "from rallebench.experiments import EXPERIMENTS\nEXPERIMENTS.register('adrift')(len)\n"
+    install(EXPERIMENTS, "adrift_suite", text)
+    assert "rgb-noise" in SUITES.names() and "adrift" not in EXPERIMENTS.names()
+    assert "lacks the trait 'place': where it is offered: suites, builders" in caplog.text
+    install(EXPERIMENTS, "lost_suite", text.replace("('adrift')", "('lost', place='suite')"))
+    assert "lost" not in EXPERIMENTS.names() and "Did you mean 'suites'?" in caplog.text
+
+
+def test_a_family_of_a_plug_in_that_fails_is_left_out(install: Install) -> None:
+    text = (
+        "from rallebench.metrics import METRICS\n"
+        "METRICS.register_at_k('rank', label='Rank')(lambda episode, gold, k: 1.0)\n"
+        "raise ImportError('late')\n"
+    )
+    install(METRICS, "broken_family", text)
+    assert not [name for name in METRICS.names() if name.startswith("rank@")]
+    assert "rank" not in METRICS.families
 
 
 IMPORTED = """

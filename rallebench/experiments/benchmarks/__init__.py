@@ -70,7 +70,11 @@ class Benchmark:
 
 
 BENCHMARKS: Registry[Benchmark] = Registry(
-    "benchmark", "rallebench.experiments.benchmarks", rooms=("benchmark",)
+    "benchmark",
+    "rallebench.experiments.benchmarks",
+    expects="a Benchmark: its titles, its folder and its first suite",
+    has=("title", "folder", "first_suite"),
+    rooms=("benchmark",),
 )
 
 

@@ -236,7 +236,7 @@ def _cell(
 ) -> GridCell:
     """The cell with its agent, which gets those ``values`` that it has settings for."""
     workflow = WORKFLOWS.entry(system.workflow)
-    env = _env(questions, environments) if workflow.traits["needs_env"] else ""
+    env = _env(questions, environments) if workflow.traits.get("needs_env") else ""
     cell = GridCell(system, questions, env)
     if why := _why_not(request, cell, environments):
         return replace(cell, why=why)
@@ -283,9 +283,9 @@ def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
 def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[str]) -> str:
     """The reason against a cell, '' if it is possible."""
     traits = WORKFLOWS.entry(cell.system.workflow).traits
-    if traits["needs_env"] and not cell.env:
+    if traits.get("needs_env") and not cell.env:
         return f"it takes the environment {' or '.join(cell.questions.environments)}, not {', '.join(environments)}"
-    if traits["needs_python"] and not request.allow_python:
+    if traits.get("needs_python") and not request.allow_python:
         return "it runs programs that the model writes, which is not allowed here"
     backend = request.workspace.llm(cell.system.llm).backend
     if traits.get("calls") and request.settings["protocol"] == "native" and backend == READER:

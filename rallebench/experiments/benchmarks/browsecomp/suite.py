@@ -138,7 +138,7 @@ def _systems(request: ExperimentRequest) -> Systems:
 
 def _workflows(request: ExperimentRequest) -> list[str]:
     """Those that act in an environment. Raises UsageError for another."""
-    acting = [name for name in agent_workflows() if WORKFLOWS.entry(name).traits["needs_env"]]
+    acting = [name for name in agent_workflows() if WORKFLOWS.entry(name).traits.get("needs_env")]
     names = names_in(request.settings["workflows"])
     for name in names:
         if name not in acting:
