@@ -18,7 +18,7 @@ import _report
 from _report import Fact, Measure, Report
 
 from rallebench import sandbox
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -71,7 +71,7 @@ class World:
 class Pages:
     """A retriever that returns at once: a passage of two hundred characters with the query in it."""
 
-    fingerprint, titled, prefix_stable = "pages/1", False, True
+    name, fingerprint, titled, prefix_stable = "pages", "pages/1", False, True
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """One hit each."""

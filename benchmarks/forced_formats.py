@@ -21,9 +21,9 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
+from rallebench.core.backends import Backends
 from rallebench.core.entries import LLMEntry
 from rallebench.core.report import Estimate
-from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Question, ToolSpec
 from rallebench.engine import loop
@@ -248,7 +248,7 @@ def measure(folder: Path, model: str, size: Size, parts: str, names: Sequence[st
         for _ in bench.models.load(name, kind):
             pass
     forced, free = (bench.models.backends.llms[name] for name in (MODEL, FREE))
-    took, able = _report.timed(lambda: forced.forces_formats)
+    took, able = _report.timed(lambda: getattr(forced, "forces_formats"))  # noqa: B009
     report = Report(
         "forced_formats",
         vars(size),

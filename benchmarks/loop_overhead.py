@@ -16,7 +16,7 @@ import _report
 from _report import Fact, Measure, Report, Took
 
 from rallebench.chains.chain import as_flow
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question, RunSpec
 from rallebench.engine.answer import answer
 from rallebench.engine.reply_cache import ReplyCache

@@ -34,7 +34,7 @@ from loop_overhead import (
     three_actions,
 )
 
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, prompt_of

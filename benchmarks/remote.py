@@ -25,7 +25,7 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report, Took
 
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import Flow, Generate, Message, Outcome, Question
 from rallebench.engine.loop import run
 from rallebench.llms import LLMS

@@ -9,6 +9,7 @@ from rallebench.cli.arguments import check_out
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import drain
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.backends import PagedRetriever
 from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
 from rallebench.services.exchange import pick_questions
@@ -36,7 +37,8 @@ def pick(args: argparse.Namespace) -> Result:
         args.output, workbench.workspace.own_folders, name="--output", source=path
     ).resolve()
     drain(workbench.models.load(args.index, "retriever"))
-    pages = workbench.models.backends.retrievers[args.index].page_ids()
+    retriever = workbench.models.backends.retrievers[args.index]
+    pages = retriever.page_ids() if isinstance(retriever, PagedRetriever) else frozenset()
     records, read = pick_questions(path, pages, args.number)
     write_text(output, json_lines(records))
     counts = {"kept": len(records), "read": read, "without": read - len(records)}

@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.core.agent_identity import AgentIdentity
-from rallebench.core.errors import Hint, NotFoundError
+from rallebench.core.backends import Backends, Tool
 from rallebench.core.report import RunReport
 from rallebench.core.scoring import Judgements, ScoreColumn, Scorer, Values
 from rallebench.core.types import (
@@ -18,50 +17,10 @@ from rallebench.core.types import (
     Episode,
     Example,
     Flow,
-    Generate,
     Json,
     Question,
-    Request,
-    Retrieve,
     RunSpec,
-    UseTool,
 )
-
-
-@dataclass(frozen=True)
-class Backends:
-    """The loaded models, retrievers and tools by name; plain dicts, so tests pass literals."""
-
-    retrievers: Mapping[str, Any] = field(default_factory=dict)
-    llms: Mapping[str, Any] = field(default_factory=dict)
-    tools: Mapping[str, Any] = field(default_factory=dict)
-
-    def of(self, request: Request) -> Any:
-        """The backend of ``request``. Raises NotFoundError if it is not loaded."""
-        if isinstance(request, Retrieve):
-            return _find_loaded(self.retrievers, request.retriever, "retriever")
-        if isinstance(request, Generate):
-            return _find_loaded(self.llms, request.llm, "language model")
-        assert isinstance(request, UseTool)
-        return _find_loaded(self.tools, request.tool, "tool")
-
-
-def _find_loaded(table: Mapping[str, Any], name: str, kind: str) -> Any:
-    if name not in table:
-        have = ", ".join(sorted(table)) or "none"
-        raise NotFoundError(
-            f"The {kind} {name!r} is not loaded (loaded: {have}).", hint=Hint("load", name)
-        )
-    return table[name]
-
-
-def close(backend: Any) -> None:
-    """Let a backend give back what it holds; one without ``close`` holds nothing."""
-    with suppress(Exception):
-        getattr(backend, "close", lambda: None)()
-
-
-NOTHING_LOADED = Backends()
 
 FlowFactory = Callable[[Question], Flow]
 
@@ -82,7 +41,7 @@ class FlowSpec:
     make: Callable[[Backends], FlowFactory] = field(compare=False)
     llms: tuple[str, ...] = ()
     retrievers: tuple[str, ...] = ()
-    tools: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    tools: Mapping[str, Tool] = field(default_factory=dict, compare=False)
     offers_tools: str = ""
     chain: Chain | None = None
     agent: AgentIdentity | None = None

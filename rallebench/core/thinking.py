@@ -10,8 +10,9 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from rallebench.core.backends import LLM
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.types import Generate, Reply
 
@@ -170,7 +171,7 @@ def with_room(request: Generate, answer: Reply | RalleError) -> Generate | None:
     return replace(request, max_tokens=ROOM)
 
 
-def generate_answers(llm: Any, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
+def generate_answers(llm: LLM, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
     """The parted replies of a model, in order; those that were cut off in thoughts are asked for again with more room."""
     replies = [split_thoughts(reply, name) for reply in llm.generate(requests)]
     wider = {

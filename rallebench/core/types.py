@@ -242,7 +242,7 @@ class Generate:
 
     ``forced``: options that say what form the reply has, for a model that enforces forms while it writes. ``explicit``: a
     person set these settings for this very request, as in an action of a chain; those of a method (a judge, an agent, a
-    re-ranker, a suite) give way to what the model's entry says. ``for_model`` applies both. ``roomy``: ``max_tokens`` is
+    re-ranker, a suite) give way to what the model's entry says. ``backends.fit_to_model`` applies both. ``roomy``: ``max_tokens`` is
     enough for the answer alone, so a model that thinks first gets more.
     """
 
@@ -258,25 +258,6 @@ class Generate:
     forced: Json = field(default_factory=dict)
     explicit: bool = field(default=False, compare=False)
     roomy: bool = field(default=False, compare=False)
-
-    def for_model(self, model: Any) -> Generate:
-        """The request as ``model`` is sent it. All requests to a model pass here.
-
-        Forced options stay for a model that enforces forms. Unless the settings are explicit, the model's ``insists`` holds:
-        ``max_tokens`` gives at least that room (None: the server's own), any other name leaves its setting to the entry.
-        """
-        insists = {} if self.explicit else getattr(model, "insists", {})
-        if not insists and not self.forced:
-            return self
-        changes: dict[str, Any] = {
-            name: None for name in insists if getattr(self, name) is not None
-        }
-        if "max_tokens" in changes and insists["max_tokens"] is not None:
-            changes["max_tokens"] = max(self.max_tokens or 0, insists["max_tokens"])
-        if self.forced:
-            more = self.forced if getattr(model, "forces_formats", False) else {}
-            changes |= {"options": {**self.options, **more}, "forced": {}}
-        return replace(self, **changes) if changes else self
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, Hint, StoppedError
 from rallebench.core.events import Operation, Progress
-from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache

@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
-from typing import Any
 
 import numpy as np
 
+from rallebench.core.backends import LLM
 from rallebench.core.costs import ActionCost, Cost, CostTotal, QuestionCost, Spread, StepCost
 from rallebench.core.prices import Prices, read_prices
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
@@ -24,7 +24,7 @@ NO_PRICES, NO_TOKENS = "no prices", "tokens not counted"
 MILLION = 1_000_000
 
 
-def llm_prices(llms: Mapping[str, Any]) -> dict[str, dict[str, float] | None]:
+def llm_prices(llms: Mapping[str, LLM]) -> dict[str, dict[str, float] | None]:
     """The prices that language models carry as ``prices``; None for one that carries none, or no numbers."""
     return {name: read_prices(getattr(llm, "prices", None)) for name, llm in llms.items()}
 

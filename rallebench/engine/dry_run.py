@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import (
@@ -27,7 +28,7 @@ from rallebench.core.experiments import (
 )
 from rallebench.core.forecast import Forecast, PlannedRun, Range, flow_identity
 from rallebench.core.report import Estimate
-from rallebench.core.runs import Backends, RunRequest, RunResult, records_sha256
+from rallebench.core.runs import RunRequest, RunResult, records_sha256
 from rallebench.core.types import (
     Episode,
     Flow,

@@ -14,19 +14,12 @@ from pathlib import Path
 
 from rallebench import __version__
 from rallebench.chains.ralle import experiment_to_json
+from rallebench.core.backends import NOTHING_LOADED, Backends
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under, warning_events
 from rallebench.core.memory import Memory, peak_bytes
 from rallebench.core.report import JudgeReport, RunReport
-from rallebench.core.runs import (
-    DEFAULT_OPTIONS,
-    NOTHING_LOADED,
-    Backends,
-    FlowFactory,
-    RunOptions,
-    RunRequest,
-    RunResult,
-)
+from rallebench.core.runs import DEFAULT_OPTIONS, FlowFactory, RunOptions, RunRequest, RunResult
 from rallebench.core.scoring import Judgements, Pair, Scorer
 from rallebench.core.types import Episode
 from rallebench.core.versions import RECORDED, versions

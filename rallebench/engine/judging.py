@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import MismatchError, RalleError
 from rallebench.core.events import Operation
 from rallebench.core.memory import Memory
 from rallebench.core.report import JudgeReport
-from rallebench.core.runs import Backends, DatasetRef, FlowSpec, RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, FlowSpec, RunRequest, RunResult
 from rallebench.core.scoring import Pair, Scorer
 from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, digest
 from rallebench.engine.experiment_store import folder_name

@@ -15,8 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import RalleError, StoppedError
-from rallebench.core.runs import Backends
 from rallebench.core.stopping import Stop, obey, stop_of_thread
 from rallebench.core.types import Episode, Flow, Note, Question, Reply, Request, Step
 from rallebench.engine.perform import (

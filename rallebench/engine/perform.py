@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Union
 
+from rallebench.core.backends import Backends, fit_to_model
 from rallebench.core.errors import (
     BackendError,
     BackendMemoryError,
@@ -14,7 +15,6 @@ from rallebench.core.errors import (
     RalleError,
     StoppedError,
 )
-from rallebench.core.runs import Backends
 from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
@@ -38,8 +38,10 @@ FORMS = ("response_format", "tool_choice")
 
 
 def prepare_request(request: Request, backends: Backends) -> Request:
-    """The request as it is sent; see ``Generate.for_model``."""
-    return request.for_model(backends.of(request)) if isinstance(request, Generate) else request
+    """The request as it is sent; see ``backends.fit_to_model``."""
+    if not isinstance(request, Generate):
+        return request
+    return fit_to_model(request, backends.of(request))
 
 
 def batch_key(request: Request) -> tuple[Any, ...]:

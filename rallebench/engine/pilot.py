@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, under
 from rallebench.core.experiments import (
@@ -23,7 +24,7 @@ from rallebench.core.experiments import (
     WorkRequest,
 )
 from rallebench.core.forecast import QUANTITIES, Forecast, PilotSample
-from rallebench.core.runs import Backends, RunRequest, RunResult
+from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.scoring import Judgements
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop

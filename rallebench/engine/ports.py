@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from rallebench.core.backends import Backends
 from rallebench.core.events import Operation
 from rallebench.core.experiment_reports import ExperimentReport
 from rallebench.core.experiments import IndexResult
 from rallebench.core.memory import Memory
-from rallebench.core.runs import Backends, RunRequest
+from rallebench.core.runs import RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 

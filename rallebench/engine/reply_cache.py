@@ -19,8 +19,8 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError
-from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, digest
 from rallebench.engine.perform import trim
 from rallebench.engine.record import reply_from_json, reply_to_json, request_to_json

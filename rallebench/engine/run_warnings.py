@@ -6,16 +6,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
-from rallebench.core.runs import Backends, FlowSpec
+from rallebench.core.backends import Backends
+from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Episode, Generate
 
 
 def judgements(names: Iterable[str], backends: Backends) -> dict[str, tuple[int, int]]:
     """Retriever → (judgements asked, those that could not be read) until now, where a language model re-ranks."""
     return {
-        name: backends.retrievers[name].judgements
+        name: counts
         for name in names
-        if hasattr(backends.retrievers.get(name), "judgements")
+        if (counts := getattr(backends.retrievers.get(name), "judgements", None)) is not None
     }
 
 

@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 
+from rallebench.core.backends import Backends, StreamingLLM
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.live import Delta, Event, StepDone, StepStarted
-from rallebench.core.runs import Backends
 from rallebench.core.surrogates import pair_stream
 from rallebench.core.thinking import parted_stream, split_thoughts, with_room
 from rallebench.core.types import Episode, Flow, Generate, Note, Outcome, Reply, Request, Step
@@ -82,9 +82,10 @@ def _ask(
         return
     started = time.perf_counter()
     answered: Reply | RalleError | None = None
-    if stream and isinstance(request, Generate) and hasattr(backends.of(request), "stream"):
+    llm = backends.of(request) if stream and isinstance(request, Generate) else None
+    if isinstance(request, Generate) and isinstance(llm, StreamingLLM):
         try:
-            with closing(backends.of(request).stream(request)) as pieces:
+            with closing(llm.stream(request)) as pieces:
                 for piece in parted_stream(pair_stream(pieces)):
                     if isinstance(piece, Reply):
                         answered = split_thoughts(piece, request.llm)

@@ -6,13 +6,14 @@ invalid setting raises UsageError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.backends import LLM
+from rallebench.core.errors import UsageError
 from rallebench.core.registry import Registry, unknown
 from rallebench.core.settings import DataClass, Setting, dataclass_form
-from rallebench.core.types import Generate, Reply, ToolCall, ToolSpec
+from rallebench.core.types import ToolCall, ToolSpec
 
 DEFAULT_MAX_TOKENS = 256
 """Default limit of generated tokens, if neither the request nor the settings set one."""
@@ -27,52 +28,6 @@ LOWEST_LOGPROB = -9999.0
 """Log-probability of a token of probability 0, as vLLM writes it: JSON has no infinity."""
 
 S = TypeVar("S", bound=DataClass)
-
-
-class LLM(Protocol):
-    """A loaded language model.
-
-    A backend may have further members, which callers read by ``getattr`` with a default:
-
-    * ``stream(request)``: see :class:`StreamingLLM`;
-    * ``concurrency: int`` (1): the number of threads that may call ``generate`` at once, with one request each.
-      A backend above 1 is thread-safe; the loop keeps that many requests in flight;
-    * ``temperature: float`` (0.0) and ``seed: int | None`` (None): its defaults. The reply cache stores sampled
-      replies only with a seed;
-    * ``preferred_batch: int | None`` (None): the best number of requests for a call;
-    * ``prices`` (None): US dollars for a million tokens, ``{"prompt": …, "completion": …}``;
-    * ``close()``: release memory and connections; called once, after the last request;
-    * ``calls_tools: bool`` (False): whether the model can call tools;
-    * ``forces_formats: bool`` (False): whether it enforces the form of a reply while it writes;
-    * ``insists: Mapping`` ({}): the settings of its entry that hold for the requests of judges, agents, re-rankers and
-      suites too; see ``Generate.for_model``;
-    * ``about: str`` (""): one line for the user, which may change during the work.
-    """
-
-    @property
-    def fingerprint(self) -> str:
-        """Identity of everything that changes an answer (backend, model, endpoint, defaults); contains no API key."""
-        ...
-
-    def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
-        """Return one result per request, in order.
-
-        The result of a failed request is its RalleError; an exception means that the whole batch failed. ``None`` in a
-        request stands for the model's default.
-        """
-        ...
-
-
-@runtime_checkable
-class StreamingLLM(Protocol):
-    """A model that can stream its answer."""
-
-    def stream(self, request: Generate) -> Iterator[str | Reply]:
-        """Yield pieces of text, then a Reply with the whole text: the concatenated pieces, thoughts included.
-
-        Raises RalleError; text yielded before an error is not an answer.
-        """
-        ...
 
 
 LLMS: Registry[Callable[..., LLM]] = Registry(

@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from rallebench.core.backends import Retriever
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
-from rallebench.core.types import Hit, Passage
+from rallebench.core.types import Passage
 from rallebench.vector_indexes import INDEX_TRAITS, VECTOR_INDEXES, Progress
-
-
-class Retriever(Protocol):
-    """A retriever. ``fingerprint``: corpus, tokens or encoder, index and parameters: everything that affects a result.
-
-    ``titled``: True if the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25), False if it reads
-    the bare text (RaLLe's dense indexes). ``prefix_stable``: True if the hits for a smaller k are always the
-    first of those for a larger k. A retriever with an encoder also has ``embedding_tokens(queries)``: after a
-    search, the tokens that encoders read per query, or None if one does not count tokens.
-    """
-
-    name: str
-    fingerprint: str
-    titled: bool
-    prefix_stable: bool
-
-    def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
-        """Return at most ``k`` hits per query, best first, in the order of the queries; none for a blank query."""
-        ...
 
 
 class Passages(Protocol):

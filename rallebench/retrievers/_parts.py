@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.backends import Retriever
 from rallebench.core.types import Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers import Retriever
 
 MAX_DEPTH = 10_000
 """Maximum number of passages that a saved chain may request."""

@@ -12,10 +12,11 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.backends import Retriever
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
-from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, search_parts
 
 CONSTANT = 60

@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.backends import Retriever
 from rallebench.core.types import Hit, Passage
 from rallebench.corpora.columns import rows_with, stable_hash
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import Combined
 from rallebench.retrievers.references import passage_stores
 

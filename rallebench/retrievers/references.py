@@ -20,11 +20,12 @@ from itertools import chain
 from typing import Any
 
 from rallebench.core.answers import holds_answer
+from rallebench.core.backends import Retriever
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Example, Gold, Hit, Passage, digest
 from rallebench.corpora.store import PassageStore
-from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import IDENTITIES, Combined
 
 MAX_PARTS = 64

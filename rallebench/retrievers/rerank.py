@@ -7,9 +7,10 @@ from typing import Any
 
 from rallebench.checkpoints.failures import check_reachable
 from rallebench.checkpoints.files import cached_folder, has_weights, model_folder
+from rallebench.core.backends import Retriever
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Passage
-from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._cross_encoder import CrossEncoder, cross_encoder
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
 

@@ -11,13 +11,14 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.backends import LLM, Retriever, fit_to_model
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.prompts import fill_template
 from rallebench.core.settings import Setting
 from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Hit, Message, Reply, digest
 from rallebench.core.verdicts import Claim, read_verdict
-from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
 from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
 
@@ -86,7 +87,7 @@ class LLMReranked(Combined):
     prefix_stable = True
 
     def __init__(
-        self, name: str, part: Retriever, llm: Any, prompt: str, settings: Mapping[str, Any]
+        self, name: str, part: Retriever, llm: LLM, prompt: str, settings: Mapping[str, Any]
     ) -> None:
         named = {key: value for key, value in settings.items() if key not in ("llm", "prompt")}
         named |= {"llm": llm.fingerprint, "prompt": digest(prompt)}
@@ -176,7 +177,7 @@ class LLMReranked(Combined):
             for prompt, form in zip(prompts, forms)
         ]
         self.requests += len(requests)
-        sent = [request.for_model(self._llm) for request in requests]
+        sent = [fit_to_model(request, self._llm) for request in requests]
         return list(map(_reply_text, generate_answers(self._llm, sent, self._settings["llm"])))
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from rallebench.core.backends import Retriever
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit
-from rallebench.retrievers import COMBINATIONS, Retriever
+from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import IDENTITIES, Combined, search_parts
 
 MAX_PARTS = 64

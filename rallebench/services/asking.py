@@ -12,11 +12,11 @@ from typing import Any
 from rallebench.chains import chain as chains
 from rallebench.chains.conversation import Rewriter, as_conversation, rewriting
 from rallebench.chains.saved import chain_from_json, chain_to_json, save_version
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, Hint, RalleError, UsageError
 from rallebench.core.events import Operation, Warned, complete
 from rallebench.core.live import Event
 from rallebench.core.prompts import prompt_text
-from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Chain,
     Episode,

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.backends import Backends, PagedRetriever
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation
 from rallebench.core.experiment_reports import ExperimentReport
 from rallebench.core.experiments import IndexResult
 from rallebench.core.memory import Memory
-from rallebench.core.runs import Backends, RunRequest
+from rallebench.core.runs import RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.services.leases import Lease
@@ -70,7 +71,7 @@ class EngineContext:
         return tuple(
             sentence
             for name, retriever in loaded.items()
-            if hasattr(retriever, "page_ids")
+            if isinstance(retriever, PagedRetriever)
             and (sentence := missing_pages(name, retriever.page_ids(), request.examples))
         )
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from rallebench import sandbox
+from rallebench.core.backends import Backends
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation
 from rallebench.core.live import Delta, Event, StepDone, StepStarted
-from rallebench.core.runs import Backends, DatasetRef, RunRequest
+from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.stopping import Stop, obey
 from rallebench.core.types import (
     Episode,

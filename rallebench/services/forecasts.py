@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from rallebench.analysis.paired import has_power
+from rallebench.core.backends import Backends
 from rallebench.core.costs import CostTotal
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast, PilotCosts, Seconds, flow_identity
 from rallebench.core.prices import FREE
-from rallebench.core.runs import Backends, FlowSpec
+from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder

@@ -7,8 +7,8 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from rallebench.core.backends import Backends
 from rallebench.core.events import Progress
-from rallebench.core.runs import Backends
 
 PAUSE = 0.02
 """Seconds between two looks whether all leases are closed."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core import memory
+from rallebench.core.backends import Backends, close
 from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import (
     BackendMemoryError,
@@ -18,7 +19,6 @@ from rallebench.core.errors import (
     StoppedError,
     UsageError,
 )
-from rallebench.core.runs import Backends, close
 from rallebench.datasets.reading import read_questions
 from rallebench.encoders.references import encoder_need
 from rallebench.llms.load_progress import reporting

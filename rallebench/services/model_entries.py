@@ -17,11 +17,11 @@ from urllib.parse import urlsplit
 from rallebench.checkpoints.files import resolve_dtype
 from rallebench.checkpoints.gguf import converted_copy, gguf_file, gguf_model
 from rallebench.checkpoints.memory import free_on, mapped_device, memory_need
+from rallebench.core.backends import close
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
-from rallebench.core.runs import close
 from rallebench.core.starter import READER
 from rallebench.http.endpoint import (
     OPENAI,

@@ -11,12 +11,12 @@ from contextlib import suppress
 from functools import partial
 
 from rallebench.checkpoints.packages import are_importing
+from rallebench.core.backends import Backends
 from rallebench.core.entries import Combination, LLMEntry
 from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.memory import size
 from rallebench.core.parts import delete
-from rallebench.core.runs import Backends
 from rallebench.core.stopping import Stop
 from rallebench.core.versions import imported_module
 from rallebench.encoders.references import encoder_need, quantizations

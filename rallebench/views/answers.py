@@ -8,10 +8,10 @@ from typing import Any
 
 from rallebench.chains.chain import prompt_of
 from rallebench.chains.template import render
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.prices import Prices
-from rallebench.core.runs import Backends
 from rallebench.core.types import Chain, Episode, Generate, Hit, Json, Retrieve, Step, UseTool
 from rallebench.engine.cost import step_cost, total
 from rallebench.engine.record import hit_to_json, request_to_json
@@ -101,7 +101,7 @@ def hits_json(hits: Sequence[Hit]) -> list[dict[str, Any]]:
 
 def search_queries(
     backends: Backends, name: str, queries: Sequence[str], k: int
-) -> tuple[list[list[Hit]], tuple[str, ...]]:
+) -> tuple[list[tuple[Hit, ...]], tuple[str, ...]]:
     """The hits of each query from a loaded retriever, and warnings about judgements that could not be read."""
     before = judgements([name], backends)
     hits = backends.retrievers[name].search(queries, k)

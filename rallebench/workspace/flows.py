@@ -13,10 +13,11 @@ from rallebench import sandbox
 from rallebench.chains.chain import as_flow
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.agent_identity import AgentIdentity, EnvironmentIdentity
+from rallebench.core.backends import Backends
 from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.prompts import find_wording, prompt_text, prompts_folder, read_prompt
 from rallebench.core.registry import unknown
-from rallebench.core.runs import Backends, FlowSpec
+from rallebench.core.runs import FlowSpec
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import Chain, Episode, Flow, Generate, Question, digest
 from rallebench.environments import ENVIRONMENTS

@@ -12,11 +12,11 @@ import loopback
 import pytest
 import tiny_models
 
+from rallebench.core.backends import Backends, StreamingLLM
 from rallebench.core.errors import RalleError
-from rallebench.core.runs import Backends
 from rallebench.core.types import Evidence, Generate, Message, Passage, Reply
 from rallebench.engine.reply_cache import cache_key
-from rallebench.llms import LLMS, StreamingLLM
+from rallebench.llms import LLMS
 
 SECRET = "sk-verysecret0123456789"
 PASSAGE = Passage(

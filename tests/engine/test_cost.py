@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 from run_folders import described
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError
 from rallebench.core.json_values import as_json
 from rallebench.core.numbers import price
 from rallebench.core.prices import read_prices
-from rallebench.core.runs import Backends, DatasetRef, RunRequest
+from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.types import (
     Action,
     Chain,

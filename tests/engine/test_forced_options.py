@@ -8,8 +8,8 @@ import pytest
 from loopback import Loopback
 
 from rallebench.chains.chain import as_flow
+from rallebench.core.backends import Backends, fit_to_model
 from rallebench.core.live import StepStarted
-from rallebench.core.runs import Backends
 from rallebench.core.types import Action, Chain, Episode, Flow, Generate, Message, Outcome, Question
 from rallebench.engine import loop
 from rallebench.engine.record import request_from_json, request_to_json
@@ -133,5 +133,5 @@ def test_a_judgement_at_the_servers_own_temperature_is_cached_only_with_a_seed()
         backends = Backends({}, {"m": model})
         for seed in (0, None):
             request = Generate("m", (Message("user", "Is it?"),), temperature=0.0, seed=seed)
-            assert (cache_key(request.for_model(model), backends) is None) == (seed is None)
+            assert (cache_key(fit_to_model(request, model), backends) is None) == (seed is None)
         model.close()

@@ -13,9 +13,9 @@ import pytest
 from in_memory import InMemory
 
 from rallebench.chains.chain import as_flow
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, BackendMemoryError
 from rallebench.core.live import Delta, StepDone
-from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Action,
     Chain,

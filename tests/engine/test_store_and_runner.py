@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from project import PROJECT
 from run_folders import described
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, BadFileError, MismatchError, UsageError
 from rallebench.core.events import Progress
-from rallebench.core.runs import Backends
 from rallebench.core.types import (
     Episode,
     Flow,

@@ -12,8 +12,8 @@ from asking import ask
 from listed import Listed, combined, passage
 from tiny_bert import save_cross_encoder
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, RalleError
-from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Outcome, Reply
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import run_one

@@ -20,8 +20,8 @@ from loopback import (
     stream,
 )
 
+from rallebench.core.backends import Backends
 from rallebench.core.live import Delta
-from rallebench.core.runs import Backends
 from rallebench.core.thinking import split_thoughts
 from rallebench.core.types import Episode, Generate, Message, Outcome
 from rallebench.engine.record import reply_to_json

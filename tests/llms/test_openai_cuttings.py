@@ -15,7 +15,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from loopback import DONE, Loopback, chunk, completion, stream
 
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import Episode, Flow, Outcome, Reply, ToolCall, ToolSpec
 from rallebench.engine.single import run_one
 from rallebench.http.client import Answer, Server

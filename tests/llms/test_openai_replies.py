@@ -27,12 +27,11 @@ from loopback import (
     stream,
 )
 
+from rallebench.core.backends import Backends, StreamingLLM
 from rallebench.core.errors import RalleError
-from rallebench.core.runs import Backends
 from rallebench.core.types import Generate, Message, Reply, ToolCall, ToolSpec
 from rallebench.engine.record import request_from_json, request_to_json
 from rallebench.engine.reply_cache import cache_key
-from rallebench.llms import StreamingLLM
 from rallebench.llms.scripted import Scripted
 
 Serve = Callable[..., tuple[Loopback, Any]]

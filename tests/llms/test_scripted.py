@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from rallebench.core.backends import StreamingLLM
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Generate, Message, Reply, ToolCall
-from rallebench.llms import LLMS, StreamingLLM
+from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 
 

@@ -10,8 +10,8 @@ import pytest
 from asking import ask
 from loopback import Behaviour, Loopback, answer, chunk, completion, send_json, stream
 
+from rallebench.core.backends import Backends
 from rallebench.core.live import Delta
-from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Step, ToolSpec
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import run_one

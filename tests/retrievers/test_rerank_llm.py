@@ -10,10 +10,10 @@ import pytest
 from listed import Listed, ids, passage, scores
 from loopback import Handler, Loopback, answer, fail
 
+from rallebench.core.backends import Backends
 from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.formats import read_format
-from rallebench.core.runs import Backends
 from rallebench.core.types import Generate
 from rallebench.engine.run_warnings import refused_to
 from rallebench.llms import LLMS

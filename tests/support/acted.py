@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import Hit, Passage, Reply, Request
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.engine.perform import perform

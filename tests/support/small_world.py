@@ -7,7 +7,7 @@ from typing import Any
 
 from project import PROJECT
 
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import (
     Episode,
     Flow,

@@ -12,8 +12,8 @@ from project import GOLDEN
 from small_workspace import CommandLine, add_llm, make_workspace, read_lines
 
 from rallebench import sandbox
+from rallebench.core.backends import Backends
 from rallebench.core.errors import UsageError
-from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Question, Reply
 from rallebench.engine.single import run_one
 from rallebench.environments import ENVIRONMENTS

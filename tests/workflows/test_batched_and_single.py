@@ -8,7 +8,7 @@ import pytest
 from small_world import SHOT, Pages, calls, flow_of, text_call
 
 from rallebench import sandbox
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import Episode, Generate, Outcome, Question
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache

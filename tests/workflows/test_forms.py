@@ -10,8 +10,8 @@ import pytest
 import tiny_models
 from small_world import QUESTION, TOOLS, Pages, World, calls, flow_of, text_call
 
+from rallebench.core.backends import Backends
 from rallebench.core.formats import Format, read_format
-from rallebench.core.runs import Backends
 from rallebench.core.structured import check_schema
 from rallebench.core.types import Episode, Generate, Question, Step
 from rallebench.engine import loop

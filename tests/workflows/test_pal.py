@@ -9,7 +9,7 @@ import pytest
 from small_world import SHOT, TITAN, Pages, World, flow_of, observations, play, prompts
 
 from rallebench import sandbox
-from rallebench.core.runs import Backends
+from rallebench.core.backends import Backends
 from rallebench.core.types import Episode, Reply, ToolCall, UseTool
 from rallebench.engine.single import run_one
 from rallebench.llms.scripted import Scripted

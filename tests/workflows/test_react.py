@@ -20,8 +20,8 @@ from small_world import (
     prompts,
 )
 
+from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError
-from rallebench.core.runs import Backends
 from rallebench.core.types import Episode, Generate, Reply
 from rallebench.engine.single import resume_from, run_one
 from rallebench.llms.scripted import Scripted

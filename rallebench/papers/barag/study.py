@@ -8,10 +8,11 @@ from functools import partial
 from typing import Any
 
 from rallebench.core.answers import answer_tokens
+from rallebench.core.backends import Backends
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, find_wording, prompt_text
-from rallebench.core.runs import Backends, DatasetRef, FlowFactory, RunRequest, RunResult
+from rallebench.core.runs import DatasetRef, FlowFactory, RunRequest, RunResult
 from rallebench.core.scoring import Scorer, Values
 from rallebench.core.settings import declare_group, declare_text
 from rallebench.core.types import (

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.backends import close
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError
 from rallebench.core.events import Progress
 from rallebench.core.files import sha256_file
-from rallebench.core.runs import close
 from rallebench.core.types import Passage
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder, Vectors
