@@ -1,6 +1,6 @@
 """A run and its baselines, metric by metric, on the questions that all of them answered.
 
-The ceiling is no run: it asks no model. Its answer to a question is the gold answer in the passages that
+The ceiling is not a run: it asks no model. Its answer to a question is the gold answer in the passages that
 the run retrieved (DPR's token match, Karpukhin et al. 2020, arXiv:2004.04906), or nothing: the score of a
 perfect extractor with this retrieval.
 """

@@ -1,4 +1,4 @@
-"""Corpus-level scores of several runs, which are no means (corpus BLEU, chrF).
+"""Corpus-level scores of several runs, such as corpus BLEU and chrF, which are not means.
 
 Intervals come from resampling articles (Efron 1979; for BLEU Koehn 2004), with the same resamples for
 every run: the counts of a metric are summed for each resample. There is no interval for fewer than
@@ -60,7 +60,7 @@ def corpus_level(
 
 
 def _weights(labels: Sequence[int], seed: int) -> list[Any]:
-    """How often each resample draws each question, with its article, in pieces of (PIECE, questions)."""
+    """The number of times that each resample draws each question, with its article, in pieces of (PIECE, questions)."""
     import numpy as np
 
     rng = np.random.default_rng(seed)

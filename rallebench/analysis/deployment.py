@@ -44,7 +44,7 @@ def points(
 
 
 def notes(reports: Reports, metric: str, across: str) -> list[str]:
-    """What the area of a bubble is, and the runs that the figure lacks."""
+    """Sentences on the area of the bubbles and on runs without a point."""
     known = points(reports, metric, across)
     sentences = []
     if known:

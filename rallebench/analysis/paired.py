@@ -17,7 +17,7 @@ Z_95, Z_POWER_80 = 1.959964, 0.841621
 Key = TypeVar("Key")
 
 Bounds = Mapping[str, "tuple[float | None, float | None]"]
-"""Metric → its (lowest, highest) value, None = no bound, where it is no registered metric."""
+"""Unregistered metric → its (lowest, highest) value; None: no bound."""
 Scores = Mapping[str, "float | None"]
 """Question id → score; None or NaN: not scored."""
 

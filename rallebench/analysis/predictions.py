@@ -143,9 +143,9 @@ def _json_lines(file: Path) -> Iterator[Prediction]:
             pages = _list(row.get("pages"), "pages", where)
             answer = next((row[key] for key in ANSWERS if row.get(key) is not None), None)
         if not all(isinstance(page, (str, int)) for page in pages or ()):
-            raise BadFileError(f"{where}: a page is no id; pages are a list of texts.")
+            raise BadFileError(f"{where}: a page is not an id; pages are a list of texts.")
         if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
-            raise BadFileError(f"{where}: the answer is no text.")
+            raise BadFileError(f"{where}: the answer is not a text.")
         yield Prediction(
             line,
             str(row["id"]).strip(),

@@ -19,7 +19,7 @@ from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
 
 DATASETS = "dataset"
-"""The name of the axes that are no field of a record."""
+"""The name of the axes that are not a field of a record."""
 MOST_AXES = 24
 """More axes are unreadable."""
 LONGEST = 60

@@ -83,7 +83,7 @@ def without_line(run: RunFolder) -> int:
 
 
 def fractional_grades(run: RunFolder) -> int:
-    """The number of grades of a run's questions that are no whole numbers."""
+    """The number of grades of a run's questions that are not whole numbers."""
     grades = (grade for example in stored_examples(run) for grade in example.gold.grades.values())
     return sum(not float(grade).is_integer() for grade in grades)
 
@@ -151,7 +151,7 @@ def read_run(file: Path) -> Iterator[tuple[int, str, Ranking]]:
         except ValueError:
             raise BadFileError(f"{where} is not 'qid Q0 page rank score tag'.") from None
         if not math.isfinite(value):
-            raise BadFileError(f"{where} has the score {score}, which is no number; give numbers.")
+            raise BadFileError(f"{where} has the score {score}, which is not a number; give numbers.")
         pages = lists.setdefault(qid, {})
         if page in pages:
             raise BadFileError(

@@ -1,4 +1,4 @@
-"""Where a chain loses its questions, from the stored steps and without a judge.
+"""The stages at which a chain loses its questions, from the stored steps and without a judge.
 
 A question is placed in the first stage that applies: its gold pages are not in the corpus → not among the
 retrieved or given passages → retrieved, but in no prompt → in the prompt, but the answer holds no gold
@@ -233,7 +233,7 @@ def run_waterfall(
     at_most: int | None = None,
     examples: Sequence[Example] | None = None,
 ) -> Waterfall:
-    """Where the run lost its questions; corpora are read if their indexes are in the workspace.
+    """The waterfall of a run; corpora are read if their indexes are in the workspace.
 
     ``at_most``: corpora with more passages together are not read, to save time. ``examples``: the questions
     that count, default all.

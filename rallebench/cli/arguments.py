@@ -113,7 +113,7 @@ def check_out(
         raise UsageError(f"{name} {file} is a folder; name a file in it.")
     if file.exists():
         if not file.is_file():  # a device would be replaced by a file
-            raise UsageError(f"{name} {file} is no plain file; name a file to write.")
+            raise UsageError(f"{name} {file} is not a plain file; name a file to write.")
         if source is not None and os.path.samefile(file, source):
             raise UsageError(f"{name} {file} is the file that is read; name another.")
         if any(folder in file.resolve().parents for folder in own_folders):

@@ -56,7 +56,7 @@ LOOP = (
     flag("--max-errors", "N", type=int),
     flag("--seed", type=int, default=0),
 )
-"""How questions are asked."""
+"""Flags of the way in which questions are asked."""
 LIMIT = (
     flag("--limit", "N", "the first N questions of the dataset", type=int),
     flag(
@@ -65,7 +65,7 @@ LIMIT = (
 )
 """Part of a dataset; see :func:`arguments.read_part`."""
 MLFLOW = (switch("--no-mlflow"), flag("--tracking-uri", "URI"))
-"""Whether runs are logged, and where."""
+"""Flags of logging to MLflow."""
 OVERRIDES = (
     flag("--llm", "L", "use this model in every generate action"),
     flag("--retriever", "R", "use this retriever in every retrieve action"),

@@ -28,7 +28,7 @@ from rallebench.core.terminal import VisibleFormatter, visible, visible_json
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped)."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if logging.lastResort is not None:  # what prints warnings, as nothing here sets up logging
+    if logging.lastResort is not None:  # prints warnings, as nothing here sets up logging
         logging.lastResort.setFormatter(VisibleFormatter())
     try:
         args = _parser().parse_args(argv)

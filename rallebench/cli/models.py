@@ -1,4 +1,4 @@
-"""``models``: add, change, delete and ask a language model; find those of a server."""
+"""``models``: add, change, delete and ask a language model; list the models of a server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ACTIONS = ("add", "change", "delete", "ask", "find")
 
 @VERBS.register(
     "models",
-    about="add, change, delete and ask a language model; find those of a server",
+    about="add, change, delete and ask a language model; list the models of a server",
     example="rallebench models add tiny --preset smollm2-135m --set quantization=8bit",
     order=2,
     flags=(

@@ -38,7 +38,7 @@ class Paced:
 
 
 def drain(progress: Iterator[Any], paced: Paced | None = None) -> Any:
-    """Print the sentences of work until its end; return its last value, if that is no sentence."""
+    """Print the sentences of work until its end; return its last value unless it is a sentence."""
     last = None
     with interruptible(progress):
         for last in progress:
@@ -101,7 +101,7 @@ class _Listener:
             self.tell(event.result)
 
     def tell(self, result: object) -> None:
-        """Print why a run's questions failed, and its warnings that were no events."""
+        """Print why a run's questions failed, and its warnings without an event."""
         if isinstance(result, RunResult):
             for message, count in (result.report.errors if result.report else {}).items():
                 say(f"{count} failed: {message}")
@@ -111,7 +111,7 @@ class _Listener:
 
 
 def progress_text(event: Progress) -> str:
-    """Where a task is: its step, its questions, how many failed, and the seconds.
+    """The progress of a task: its step, its questions, failures and seconds.
 
     >>> progress_text(Progress("", 3, 8, errors=1, seconds=4.2)), progress_text(Progress("", 0, 8, "running"))
     ('3/8, 1 failed (4 s)', 'running')

@@ -68,7 +68,7 @@ def suite(args: argparse.Namespace) -> Result:
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow_experiment(workbench.experiments, request, options)
     failed = list(result.report.failed)
-    mend = f"Start the suite again with --name {request.name!r} when it is mended: only what is missing is run."
+    mend = f"Start the suite again with --name {request.name!r} once this is mended; finished runs are kept."
     failure = failed_parts("parts", failed, len(result.runs) + len(failed), mend)
     report = result.stored
     assert isinstance(report, SuiteReport)

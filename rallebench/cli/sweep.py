@@ -91,7 +91,7 @@ def sweep(args: argparse.Namespace) -> Result:
     result = follow_experiment(workbench.experiments, request, options)
     failed = result.report.failed
     mend = (
-        f"Start the sweep again with --name {name} when it is mended: only what is missing is run."
+        f"Start the sweep again with --name {name} once this is mended; finished runs are kept."
     )
     stored = result.stored
     assert isinstance(stored, RankingReport)

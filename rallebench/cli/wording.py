@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from rallebench.core.errors import Hint, RalleError
 
 _FLAGS: Mapping[str, str] = {"environment": "--env"}
-"""What is chosen → its flag, where that is not ``--`` and the same word."""
+"""Thing to choose → its flag, unless that is ``--`` and the same word."""
 
 
 def _flag(name: str) -> str:

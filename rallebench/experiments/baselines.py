@@ -169,7 +169,7 @@ def baseline_runs(
         exists = (workspace.runs / name).exists()
         if exists and not is_of(RunFolder.open(workspace.runs, name), request):
             raise UsageError(
-                f"The run {name!r} exists already and is no baseline of {run.name!r} as it is now; "
+                f"The run {name!r} exists already and is not a baseline of {run.name!r} as it is now; "
                 f"move {workspace.runs / name} away."
             )
         requests[baseline] = request

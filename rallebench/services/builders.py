@@ -25,7 +25,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 NOUN = BUILDERS.noun
 
 UNTRACKED = RunOptions(track=False)
-"""The options with which the page runs a builder: its requests are no runs for MLflow."""
+"""Options of a builder on the page; its requests are not logged to MLflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     """The state of a builder, and the request to continue it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
     if not BUILDERS.name_of(stored.kind):
-        raise UsageError(f"{name!r} is no {NOUN}.")
+        raise UsageError(f"{name!r} is not a {NOUN}; choose one.")
     content = stored.request
     request = ExperimentRequest(
         workspace, content.llm, content.settings, content.limit, kind=stored.kind, name=name
@@ -172,7 +172,7 @@ def stage_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str) ->
 def edit_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str, text: str) -> None:
     """Put a person's own row in the place of the last one of that id; its stamp tells later builds to keep it.
 
-    Raises UsageError for a text that is no row of that id.
+    Raises UsageError for a text that is not a row of that id.
     """
     try:
         row = json.loads(text)
@@ -196,7 +196,7 @@ def edit_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str, tex
 CHECKED = "checked"
 """The field of a row that a person has accepted, corrected or rejected."""
 SOURCES = re.compile(r"text|content|beginning|news\d+|newsBeginning|newsRemainder")
-"""Fields of a row that hold articles, which nobody corrects."""
+"""Fields of a row that hold articles, which cannot be corrected."""
 OWN_FIELDS = frozenset(
     [
         "id",

@@ -23,7 +23,7 @@ HOW: dict[How, str] = {
     "cited": "the model cites it",
     "similar": "its words are the closest; the model does not cite it",
 }
-"""How a passage supports a sentence, in words."""
+"""Kind of support by a passage → its name."""
 
 MOST = 3
 """The most passages that are cited for words that all of them hold."""
@@ -87,7 +87,7 @@ def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
     def collect(match: re.Match[str]) -> str:
         named = _numbers(match[1])
         if not all(1 <= number <= len(hits) for number in named):
-            return match[0]  # it names no passage
+            return match[0]  # a number without a passage
         numbers.extend(named)
         return ""
 

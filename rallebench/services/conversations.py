@@ -123,7 +123,7 @@ def answering(chain: Chain) -> int | None:
 
 
 def activity(event: StepStarted) -> str:
-    """What the turn does now, in the words of the page."""
+    """The current activity of the turn, as the page shows it."""
     if event.index == REWRITING:
         return "Rewriting the question …"
     return "Searching …" if isinstance(event.request, Retrieve) else "Asking the model …"

@@ -165,7 +165,7 @@ class Data:
     def estimate_build(
         self, corpus: str, kind: str, **recipe: Any
     ) -> Generator[str | BuildEstimate, None, None]:
-        """What a build would take; ``recipe``: as for ``build_index``. See :mod:`rallebench.workspace.indexes.estimate`."""
+        """The expected costs of a build; ``recipe``: as for ``build_index``. See :mod:`rallebench.workspace.indexes.estimate`."""
         yield from estimate_build(
             self._workspace, self._recipe(corpus, kind, **recipe), self._models.encoders
         )

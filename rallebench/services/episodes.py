@@ -166,7 +166,7 @@ class EpisodeJob:
 
     def work(self, agents: Agents, trace: Trace, job: Job) -> Operation[None]:
         """Ask for the episode; ``trace`` is handed it once it has ended."""
-        yield from ()  # what it does is read from ``now``
+        yield from ()  # followers read ``now``
         obey(self._hang_up)
         job.stop_by(self.stop)
         request = self.now.episode_request

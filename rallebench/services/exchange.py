@@ -168,7 +168,7 @@ def track(
             hint=Hint("leave-out", "model"),
         )
     report = (
-        open_sweep(workspace, name)  # those of a sweep before it has ended, too
+        open_sweep(workspace, name)  # also before the sweep has ended
         if kind == "sweep"
         else ExperimentStore(workspace.path).open(name, kind).report
     )

@@ -59,7 +59,7 @@ def active(jobs: JobManager) -> list[Job]:
 
 
 def ended_jobs(jobs: JobManager) -> list[Job]:
-    """Those that ended since the program began, the newest first."""
+    """The experiments that ended since the program began, the newest first."""
     return sorted((job for job in _all(jobs) if job.done), key=lambda job: -(job.ended or 0.0))
 
 

@@ -169,8 +169,7 @@ class Experiments:
         return self._models.lease(f"{use}the {noun} {request.name!r}")
 
     def list(self, noun: str = "") -> list[str]:
-        """The names of all experiments that were begun, or of those of a ``noun`` such as "sweep", the newest first; of
-        trade-offs those that have ended."""
+        """The names of all experiments, the newest first. ``noun``: of one kind, such as "sweep"; trade-offs count once they have ended."""
         names = [n for n in self.store.names() if not noun or self.store.find_noun(n) == noun]
         if noun != _RULES["tradeoffs"].noun:
             return names
@@ -180,7 +179,7 @@ class Experiments:
         """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""
         report = self.store.open(name, "trade-off").report
         if not isinstance(report, TradeoffReport):
-            raise UsageError(f"{name!r} is no trade-off that has ended; measure it under its name.")
+            raise UsageError(f"{name!r} is not a finished trade-off; measure it under its name.")
         return report
 
 

@@ -96,7 +96,7 @@ class Looked:
 
     @property
     def files(self) -> int | None:
-        """How many files a folder holds; None for a file, and for a folder of more than are counted."""
+        """The number of files in a folder; None for a file, and for a folder with too many to count."""
         if self.source.is_file():
             return None
         paths = list(islice(self.source.rglob("*"), MOST_COUNTED))

@@ -292,7 +292,7 @@ class JobManager:
         return self._jobs.get(f"{kind} {name}")
 
     def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:
-        """All jobs, or those of a kind, the newest last; ``active``: only those that have not ended."""
+        """All jobs, the newest last. ``kind``: of one kind; ``active``: without the ended ones."""
         with self._lock:
             superseded = (job for job in self._superseded if not job.done)
             jobs = (*superseded, *self._jobs.values())

@@ -76,7 +76,7 @@ class LoadedTable:
             return Backends(dict(self.retrievers), dict(self.llms))
 
     def status(self) -> list[LoadedBackend]:
-        """What is loaded, in the order of loading."""
+        """The loaded models, encoders and retrievers, in the order of loading."""
         with self.lock:
             # ``about`` of a model behind a server says why its requests wait now.
             notes = {name: getattr(llm, "about", "") for name, llm in self.llms.items()}

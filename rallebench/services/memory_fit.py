@@ -1,4 +1,4 @@
-"""Whether a model fits into free memory, before it is loaded, and the mend if it does not."""
+"""Check before a load that a model fits into free memory, with the mend if it does not."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def in_every_form(model: Candidate, held: Mapping[str, Memory]) -> dict[str, Mem
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without those of a single quantisation."""
+    """The settings without those that belong to one quantisation."""
     return {
         key: value
         for key, value in settings.items()

@@ -149,9 +149,9 @@ def server_models(settings: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def needs(settings: Mapping[str, Any]) -> ModelNeeds:
-    """What a ``transformers`` entry takes, from the files where they are here, else from what a preset knows.
+    """The memory that a ``transformers`` entry needs, from its files if they are here, else from its preset.
 
-    Raises BadFileError for a folder or file that holds no whole model, MissingPackageError for an absent package.
+    Raises BadFileError for a folder or file without a complete model, MissingPackageError for an absent package.
     """
     model = str(settings.get("model") or "").strip()
     if not model:
@@ -232,7 +232,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
     traits["settings"](name, **settings)
     if (
         "need" in traits
-    ):  # it reads the headers of the model's files, and needs the package that they are in
+    ):  # reads the headers of the model's files, which may lie in a package
         traits["need"](name, **settings)
 
 
@@ -273,7 +273,7 @@ def build_entry(
 def server_settings(
     workspace: WorkspaceFolder, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
 ) -> dict[str, Any]:
-    """The settings that reach a server: those of a preset or a model, then ``settings``."""
+    """The settings that reach a server: a preset's or a model's own, then ``settings``."""
     base: Mapping[str, Any] = {}
     if preset:
         base = presets.entry_of(preset).settings

@@ -246,7 +246,7 @@ class ModelLines:
             with_ = ", ".join(users.get(name, []))
             line = known.get(name.partition("?")[0], "")
             about = f"{line} Used by {with_}." if with_ else line
-            # What an encoder took is counted with the index that was loaded first: this is the estimate.
+            # The memory of an encoder is counted with the index that was loaded first, so this is the estimate.
             is_loaded = name in loaded
             state, need = "loaded" if is_loaded else "ready", self._memory_need(name, is_loaded)
             lines.append(PartLine(name, "encoder", state, need, about))

@@ -59,7 +59,7 @@ class ModelManager:
         self.queue.stop(GRACE)
         self._table.clear()
 
-    # what is loaded
+    # the loaded models
 
     @property
     def backends(self) -> Backends:

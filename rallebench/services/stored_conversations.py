@@ -31,7 +31,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 FORMAT = "rallebench-conversations/1"
 MEND = "the conversation begins anew"
 WINDOW = re.compile(r"[0-9a-f]{32}")
-"""The name that a browser gives its window: random, so nobody guesses the file of another."""
+"""The name that a browser gives its window: random, so that the file of another window cannot be guessed."""
 
 log = logging.getLogger(__name__)
 

@@ -177,7 +177,7 @@ def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _readable(name: str) -> bool:
-    """Return whether a member is no hidden file and leads nowhere else."""
+    """Return whether a member is visible and stays inside the folder."""
     parts = PurePosixPath(name.replace("\\", "/")).parts
     return (
         bool(parts)

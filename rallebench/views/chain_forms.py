@@ -27,7 +27,7 @@ FORMS = {
     "python": ("Python", ".py"),
     "command": ("Command line", ""),
 }
-"""Form → (what it is called, how the name of its file ends; "" for one that is no file)."""
+"""Form → (its name, the ending of its file, "" for a form without a file)."""
 
 NOT_IN_RALLE = frozenset({"documents", "history"})
 """Variables that RaLLe's own templates do not have."""
@@ -113,7 +113,7 @@ def caveat(workspace: WorkspaceFolder, chain: Chain, form: str) -> str:
 
 
 def variables(chain: Chain) -> set[str]:
-    """The variables in the templates of a chain; those of a malformed template are left out."""
+    """The variables in the templates of a chain; a malformed template has none."""
     used: set[str] = set()
     for action in chain.actions:
         try:

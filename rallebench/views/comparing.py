@@ -113,7 +113,7 @@ def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
 
 
 def waterfall_json(workspace: WorkspaceFolder, name: str) -> dict[str, Any]:
-    """Where a run lost its questions."""
+    """The waterfall of a run: the stages at which it lost its questions."""
     result = run_waterfall(RunFolder.open(workspace.runs, name), workspace)
     questions = {stage: result.questions(stage) for stage in STAGES}
     return {

@@ -94,7 +94,7 @@ def indexed_pages(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | N
 
 
 def coverage(workspace: WorkspaceFolder, dataset: str, corpus: str) -> Coverage | None:
-    """How many gold pages of a dataset a corpus holds; None where that cannot be told."""
+    """The number of gold pages of a dataset that a corpus holds; None if unknown."""
     pages = indexed_pages(workspace, corpus)
     if pages is None:
         return None

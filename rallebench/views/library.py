@@ -315,7 +315,7 @@ def fitting_dataset(workspace: WorkspaceFolder, corpus: str, default: str = DEFA
     return max(shares, key=rank, default=default)
 
 
-# what else would break
+# consequences of a deletion
 
 
 def corpus_users(workspace: WorkspaceFolder, name: str) -> list[str]:

@@ -215,7 +215,7 @@ def _mean(value: PublishedTable, column: str, mean: Estimate | None) -> str:
 
 
 def comparison(own: Sequence[Beside]) -> str:
-    """What differs from the paper, in sentences, and which of our experiments are left out, and why."""
+    """Sentences on differences from the paper, and on experiments of ours that are left out."""
     return " ".join(_notes(own))
 
 

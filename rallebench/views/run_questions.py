@@ -92,7 +92,7 @@ def _questions(
     stages: Mapping[str, str] = read_object(Path(stages_file)) if known else {}
     chain = run.description().chain
     answers = chain is None or chain.produces_answer
-    # it is scored at its end
+    # scored when the run ends
     unscored = answers and run.state().state != "done" and "em" in stored_metrics(run)
     listed = []
     for qid, record in _records(path, version[-2:]).items():

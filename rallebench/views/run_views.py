@@ -255,7 +255,7 @@ def answer_text(example: Example, episode: Episode | None) -> str:
 def price_text(
     workspace: WorkspaceFolder, dollars: float | None, llms: Sequence[str]
 ) -> tuple[str, str]:
-    """The price of a run over these models, or the reason why it is no number. A model behind a server that has no price costs
+    """The price of a run over these models, and the reason if it is unknown or nothing. A model behind a server that has no price costs
     an unknown amount, not nothing."""
     if dollars:
         return usd(dollars), ""

@@ -52,7 +52,7 @@ def price(steps: Sequence[Step], prices: Prices) -> float | None:
 
 
 def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
-    """Where a text holds one of the answers, at word boundaries and after normalisation."""
+    """The (start, end) of each answer in a text, at word boundaries and after normalisation."""
     return [(start, end) for start, end, _ in find_answers(text, tuple(answers))] if answers else []
 
 

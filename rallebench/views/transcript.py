@@ -187,7 +187,7 @@ def edit_reply(reply: Reply, text: str) -> Reply:
         return replace(reply, text=text, note=EDITED)
     parts = _CALL.match(text)
     if parts is None:
-        raise UsageError('The action is no call; write it as Name({"argument": "value"}).')
+        raise UsageError('The action is not a call; write it as Name({"argument": "value"}).')
     call = ToolCall(reply.tool_calls[0].id, parts[1], parts[2].strip() or "{}")
     return replace(reply, tool_calls=(call,), note=EDITED)
 

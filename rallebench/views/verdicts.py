@@ -77,7 +77,7 @@ def verdict(
 
 
 def lost_in_words(stage: str) -> str:
-    """Where a chain lost a question, in words; '' for one that it did not lose, or without a gold answer.
+    """The stage at which a chain lost a question, in words; '' if it was not lost, or has no gold answer.
 
     >>> lost_in_words("not_retrieved"), lost_in_words("right")
     ('not retrieved', '')

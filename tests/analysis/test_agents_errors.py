@@ -84,13 +84,13 @@ CASES = [
     ("no evidence, another answer", react("Galilei", NOTHING), "RE", "RE"),
     ("gave up", react("", NOTHING, "gave_up"), "RE", "RE"),
     (
-        "the gold inside a word is no evidence",
+        "the gold inside a word proves nothing",
         react("Galilei", "The Christiaan Huygensian order."),
         "GE",
         "RE",
     ),
     (
-        "the model's own guess is no evidence",
+        "the model's own guess proves nothing",
         react("Galilei", NOTHING, last=f"Lookup[{GOLD}]"),
         "GE",
         "RE",

@@ -130,17 +130,17 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
             '{"id": "q1", "answer": ' + "[" * 50_000 + "\n",
             "line 1 is not valid JSON (too deeply nested)",
         ),
-        ("p.jsonl", '{"id": "q1", "answer": NaN}\n', "line 1: the answer is no text"),
+        ("p.jsonl", '{"id": "q1", "answer": NaN}\n', "line 1: the answer is not a text"),
         ("p.jsonl", '{"id": null, "answer": "x"}\n', "line 1: the id is NoneType"),
         ("p.jsonl", '{"id": "q1", "pages": 5}\n', "'pages' must be a list, not int"),
-        ("p.jsonl", '{"id": "q1", "pages": [{"p": 1}]}\n', "line 1: a page is no id"),
+        ("p.jsonl", '{"id": "q1", "pages": [{"p": 1}]}\n', "line 1: a page is not an id"),
         (
             "p.jsonl",
             '{"id": "q1", "output": [{"answer": "x", "provenance": "p1"}]}\n',
             "'provenance' must be a list",
         ),
         ("p.csv", "id,answer\nq1,Titan, the moon\n", "line 2 has 3 columns where its header has 2"),
-        ("p.run", "q1 Q0 p1 1 nan tag\n", "line 1 has the score nan, which is no number"),
+        ("p.run", "q1 Q0 p1 1 nan tag\n", "line 1 has the score nan, which is not a number"),
     ],
 )
 def test_a_file_that_cannot_be_believed_is_one_sentence_and_leaves_no_run(

@@ -114,7 +114,7 @@ def test_agents_are_compared_by_how_they_ended_their_turns_and_their_reward(tmp_
     assert found.against["other"].wins == 5, "on so many it ended so, and the first did not"
 
 
-# what is read
+# reading
 
 
 def test_answers_are_read_without_their_steps_and_one_question_alone(runs: list[RunFolder]) -> None:

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs, in order, and prints what stands below it; the notebook is made of them."""
+"""Every example of docs/python.md runs, in order, and prints the text below it; the notebook is made from them."""
 
 from __future__ import annotations
 

@@ -314,7 +314,7 @@ def test_a_model_that_cannot_be_made_is_refused_before_anything_is_written(
 
 
 def nobody() -> str:
-    """An address at which nobody listens."""
+    """An address without a server."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return f"http://127.0.0.1:{probe.getsockname()[1]}/v1"
@@ -452,7 +452,7 @@ def test_what_is_written_replaces_no_pipe_folder_or_input(cli: CommandLine, tmp_
     link.symlink_to(questions)
     before = questions.read_bytes()
     assert_refused(
-        cli(f"{PICK} {pipe}"), f"--output {pipe} is no plain file; name a file to write."
+        cli(f"{PICK} {pipe}"), f"--output {pipe} is not a plain file; name a file to write."
     )
     assert_refused(
         cli(f"{PICK} {tmp_path}"), f"--output {tmp_path} is a folder; name a file in it."
@@ -474,7 +474,7 @@ def test_an_export_never_replaces_a_file_of_the_workspace(cli: CommandLine, tmp_
             f"--out {spec} belongs to the workspace and would be lost; name another file.",
         )
         assert_refused(
-            cli(*verb, "--out", pipe), f"--out {pipe} is no plain file; name a file to write."
+            cli(*verb, "--out", pipe), f"--out {pipe} is not a plain file; name a file to write."
         )
         assert_refused(cli(*verb, "--out", tmp_path), "is a folder; name a file in it")
         assert spec.read_bytes() == before and pipe.is_fifo()

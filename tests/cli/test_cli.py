@@ -583,7 +583,7 @@ def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspa
     run, after = "--chain closed --dataset tiny-qa --llm never-ready:x", "loading never-ready:x"
     ended, err = interrupt(workspace, signal.SIGINT, run, after, [sys.executable, "-c", code])
     assert ended == 130, err
-    # Whoever waits for the load hears of the interrupt before or after the load itself.
+    # The waiting thread hears of the interrupt before or after the load itself.
     ends = ("Loading never-ready:x was cancelled.", "Stopped by you; what was finished is kept.")
     assert err.splitlines()[-1] in ends
     assert time.monotonic() - started < 30

@@ -1,4 +1,4 @@
-"""``rallebench models``: add, change, delete and ask a language model, find those of a server."""
+"""``rallebench models``: add, change, delete and ask a language model, list the models of a server."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def random_bytes(data: bytes) -> bytes:
 
 
 def other_types(data: bytes) -> bytes | None:
-    """JSON of the same keys whose values, two levels down, are of other types; None for what is no JSON."""
+    """JSON of the same keys whose values, two levels down, are of other types; None for anything but JSON."""
 
     def change(value: Any, depth: int) -> Any:
         if isinstance(value, dict):

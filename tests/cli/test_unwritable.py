@@ -36,7 +36,7 @@ def workspace() -> Iterator[Path]:
 
 @pytest.fixture
 def ordinary_user(workspace: Path) -> Iterator[None]:
-    """What the owner may not write, root still may: so root becomes an ordinary user for a test."""
+    """Root may write everything, so root becomes an ordinary user for a test."""
     if os.name != "posix":
         pytest.skip("permissions of POSIX")
     root = os.geteuid() == 0

@@ -134,8 +134,8 @@ def test_an_unknown_kind_of_hint_is_refused_where_it_is_raised() -> None:
 
 
 def test_an_error_without_a_hint_keeps_its_sentence() -> None:
-    error = UsageError("The name 'a/b'\nis no name; use letters.")
-    assert word_error(error) == "The name 'a/b' is no name; use letters."
+    error = UsageError("The name 'a/b'\nis not valid; use letters.")
+    assert word_error(error) == "The name 'a/b' is not valid; use letters."
 
 
 OTHERS = {"cli", "gui"}

@@ -203,7 +203,7 @@ def test_a_run_of_another_chain_by_that_name_is_let_be(bench: Workbench, cli: Co
     list(bench.runs.run(plan))
     refused = cli("baselines", "read", "--no-mlflow")
     assert refused.code == 2
-    assert "'read oracle' exists already and is no baseline of 'read'" in refused.last
+    assert "'read oracle' exists already and is not a baseline of 'read'" in refused.last
     assert list(baselines.stored_baselines(bench.workspace, bench.runs.open("read"))) == []
 
 
@@ -240,7 +240,7 @@ def test_the_lines_of_a_run_are_let_go_again_and_asked_once(bench: Workbench) ->
     tests = {(row[0], row[1]): row for row in comparison.tests.rows}
     row = tests["the run less oracle passage", "em"]
     assert row[2] == Estimate(0.0, n=8)
-    assert len({label for label, _ in tests}) == 3, "the ceiling is no run"
+    assert len({label for label, _ in tests}) == 3, "the ceiling is not a run"
 
 
 def test_the_baselines_of_a_run_with_a_seed_have_its_seed(bench: Workbench) -> None:

@@ -1,4 +1,4 @@
-"""Which passage supports which sentence of an answer."""
+"""Citations: the passage that supports each sentence of an answer."""
 
 from __future__ import annotations
 

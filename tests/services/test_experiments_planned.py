@@ -1,4 +1,4 @@
-"""What an experiment may vary, what it will take, and how what is done reads as a line."""
+"""Fields that an experiment may vary, its forecast, and its line in the list."""
 
 from __future__ import annotations
 

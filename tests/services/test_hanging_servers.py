@@ -62,7 +62,7 @@ def test_a_run_is_stopped_unfailed_and_continued(bench: Workbench, server: Loopb
     bench.runs.stop("x")
     assert stopped(job) and bench.runs.open("x").heads() == {}
     server.behaviours = (answer("Titan"),)
-    bench.models.unload("far")  # it remembers for how long the server asked to wait
+    bench.models.unload("far")  # the model remembers how long the server asked to wait
     again = bench.runs.start(plan(bench, resume=True))
     assert again.wait(30) and len(bench.runs.open("x").heads()) == len(RECORDS)
 

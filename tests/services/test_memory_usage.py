@@ -1,4 +1,4 @@
-"""What a run's models and indexes took in memory: recorded beside its fingerprint, and never 0 where it is not known."""
+"""Memory of a run's models and indexes: recorded beside its fingerprint, and never 0 if unknown."""
 
 from __future__ import annotations
 

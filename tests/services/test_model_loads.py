@@ -51,7 +51,7 @@ def opening(name: str, cache: Path, /, **settings: Any) -> Iterator[Any]:
 
 
 def needs(name: str, context: int | None, batch: int | None, /, **settings: Any) -> MemoryNeed:
-    """What the settings say."""
+    """The settings of the model."""
     return MemoryNeed(
         settings.get("size", 1),
         0,

@@ -102,7 +102,7 @@ def test_it_re_ranks_passages_and_every_judgement_can_be_read(bench: Workbench, 
 
 @pytest.fixture(scope="module")
 def readable() -> Callable[..., list[bool]]:
-    """How the benchmark of forced formats says which actions can be read."""
+    """The readable actions, as the benchmark of forced formats counts them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(PROJECT / "benchmarks")
         return importlib.import_module("forced_formats").readable  # type: ignore[no-any-return]

@@ -305,7 +305,7 @@ def test_an_experiment_that_was_run_is_known_by_name_and_kind(
     assert experiments.store.open("s").kind == "small-alone"
     with pytest.raises(UsageError, match="There is no sweep 'y'"):
         experiments.store.open("y", "sweep")
-    with pytest.raises(UsageError, match="is no trade-off"):
+    with pytest.raises(UsageError, match="is not a finished trade-off"):
         experiments.open_tradeoff("s")
     assert experiments.list() == experiments.list("suite") == ["s"]
     assert experiments.list("sweep") == []

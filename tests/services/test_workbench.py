@@ -268,7 +268,7 @@ def test_asking_execute_chain_runs_every_action_to_the_last_or_error(workbench: 
 
 
 def test_a_verdict_knows_the_rank_of_a_gold_page_beyond_k(workbench: Workbench) -> None:
-    gold = workbench.asking.example("tiny-qa", "q1")  # whose page is p1
+    gold = workbench.asking.example("tiny-qa", "q1")  # its page is p1
     for text, is_first in (("largest moon Pluto", False), (TITAN.text, True)):
         example = replace(gold, question=Question("q1", text))
         *_, episode = workbench.asking.execute_chain(

@@ -1,4 +1,4 @@
-"""What a workspace holds, a line each; coverage; what a deletion breaks; passages and records to read."""
+"""The lines of a workspace's corpora, datasets and indexes; coverage; consequences of a deletion; passages and records."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_a_call_is_edited_as_a_call() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"), [("", "is empty"), ("look it up", "is no call; write it as Name")]
+    ("text", "sentence"), [("", "is empty"), ("look it up", "is not a call; write it as Name")]
 )
 def test_what_is_no_action_is_refused(text: str, sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):

@@ -62,7 +62,7 @@ _BY_REASON = {
 _NO_EVIDENCE = frozenset(
     {"yes", "no", "noanswer", "true", "false", "supports", "refutes", "not enough info"}
 )
-"""Verdicts (also FEVER's): such a word on a page is no evidence."""
+"""Verdicts (also FEVER's): such a word on a page proves nothing."""
 
 
 def classify(row: EpisodeSummary, *, original: bool = False) -> str:
