@@ -151,7 +151,9 @@ def read_run(file: Path) -> Iterator[tuple[int, str, Ranking]]:
         except ValueError:
             raise BadFileError(f"{where} is not 'qid Q0 page rank score tag'.") from None
         if not math.isfinite(value):
-            raise BadFileError(f"{where} has the score {score}, which is not a number; give numbers.")
+            raise BadFileError(
+                f"{where} has the score {score}, which is not a number; give numbers."
+            )
         pages = lists.setdefault(qid, {})
         if page in pages:
             raise BadFileError(

@@ -90,9 +90,7 @@ def sweep(args: argparse.Namespace) -> Result:
     options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
     result = follow_experiment(workbench.experiments, request, options)
     failed = result.report.failed
-    mend = (
-        f"Start the sweep again with --name {name} once this is mended; finished runs are kept."
-    )
+    mend = f"Start the sweep again with --name {name} once this is mended; finished runs are kept."
     stored = result.stored
     assert isinstance(stored, RankingReport)
     ranking = replace(stored, warnings=(*stored.warnings, *filter(None, [result.warning])))

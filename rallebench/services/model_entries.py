@@ -230,9 +230,7 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         close(open_llm(name, entry))
         return
     traits["settings"](name, **settings)
-    if (
-        "need" in traits
-    ):  # reads the headers of the model's files, which may lie in a package
+    if "need" in traits:  # reads the headers of the model's files, which may lie in a package
         traits["need"](name, **settings)
 
 

@@ -99,7 +99,10 @@ NO_PARTICIPLES = frozenset(
 DONE = frozenset(
     f"rallebench/{name}"
     for name in (
+        "analysis",
+        "api",
         "checkpoints",
+        "cli",
         "corpora",
         "datasets",
         "http",
@@ -107,15 +110,17 @@ DONE = frozenset(
         "retrievers",
         "sandbox",
         "server",
+        "services",
         "vector_indexes",
+        "views",
         "workspace",
     )
-)
+) | {f"tests/{name}" for name in ("analysis", "api", "cli", "server", "services", "views")}
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 82, "participle": 145, "name in _of": 118, "phrase": 110},
-    "programs": {"opening": 150, "participle": 182, "name in _of": 67, "phrase": 98},
-    "documents": {"phrase": 13},
+    "rallebench": {"opening": 27, "participle": 137, "name in _of": 113, "phrase": 57},
+    "programs": {"opening": 137, "participle": 181, "name in _of": 62, "phrase": 67},
+    "documents": {"phrase": 10},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""
 
