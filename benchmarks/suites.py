@@ -70,7 +70,7 @@ def directly(path: Path) -> dict[tuple[float, str], bool]:
             )
             assert isinstance(reply, Reply)
             right[share, record.id] = scoring.is_right(
-                scoring.labels_of(reply.text, record.required)
+                scoring.label_prediction(reply.text, record.required)
             )
     return right
 

@@ -28,7 +28,7 @@ from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Generate, Retrieve, Step
 from rallebench.engine.experiment_store import run_name
-from rallebench.experiments.sweeps.running import sweep_settings, variants_of
+from rallebench.experiments.sweeps.running import sweep_settings, sweep_variants
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -83,7 +83,7 @@ def measure(folder: Path, questions: int, rounds: int, delay: float) -> Report:
         workbench = Workbench(place)
         complete(workbench.models.lease("the benchmark").load_for(CHAIN.llms, CHAIN.retrievers))
         settings = sweep_settings(CHAIN, [f"k={','.join(map(str, DEPTHS))}"], "asked")
-        variants = variants_of(settings)
+        variants = sweep_variants(settings)
         request = ExperimentRequest(workbench.workspace, "", settings, kind="sweep", name="s")
         sweep = workbench.experiments.run(request, RunOptions(track=False))
         seconds, result = _report.timed(partial(complete, sweep))

@@ -64,10 +64,10 @@ class ExperimentGroup:
         """
         return self.prefix + name
 
-    def name_of(self, kind: str) -> str:
+    def strip_prefix(self, kind: str) -> str:
         """The name of a kind, '' for one of another place.
 
-        >>> BUILDERS.name_of("build-crud"), BUILDERS.name_of("crud")
+        >>> BUILDERS.strip_prefix("build-crud"), BUILDERS.strip_prefix("crud")
         ('crud', '')
         """
         name = kind.removeprefix(self.prefix)

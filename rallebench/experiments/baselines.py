@@ -65,7 +65,7 @@ def baseline_chains(
     for baseline, kind in RETRIEVER_OF_BASELINE.items():
         if (kind == "gold" and not has_pages) or (baseline == LONG and not long_context):
             continue
-        changed, end = chain, f"?questions={written(dataset)}" if kind == "gold" else ""
+        changed, end = chain, f"?questions={quote_value(dataset)}" if kind == "gold" else ""
         for place in places:
             if baseline == LONG:
                 whole = f"{kind}:({chain.actions[place].target})"
@@ -89,10 +89,10 @@ def is_baseline(chain: Chain) -> bool:
     )
 
 
-def written(value: str) -> str:
+def quote_value(value: str) -> str:
     """A value as it stands after ``key=`` in a retriever's name, whatever it holds.
 
-    >>> written("my-qa"), written("2024"), written("/a&b.jsonl")
+    >>> quote_value("my-qa"), quote_value("2024"), quote_value("/a&b.jsonl")
     ('my-qa', '"2024"', '"/a\\\\u0026b.jsonl"')
     """
     try:

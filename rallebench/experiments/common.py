@@ -116,10 +116,10 @@ def scored_run(
 ) -> RunRequest:
     """Return the run of ``examples`` answered by ``flow`` and scored by ``score``.
 
-    ``columns``: column of ``score`` → definition; ``bounds``: column → range, by default as of ``bounds_of``. ``metrics``,
+    ``columns``: column of ``score`` → definition; ``bounds``: column → range, by default as of ``score_bounds``. ``metrics``,
     ``judges``: registered metrics and judges that also score the run.
     """
-    bounds = bounds_of(columns) if bounds is None else bounds
+    bounds = score_bounds(columns) if bounds is None else bounds
     scored = tuple(ScoreColumn(name, text, bounds[name]) for name, text in columns.items())
     own = (AnswerScorer(scored, score),) if scored else ()
     return RunRequest(
@@ -133,7 +133,7 @@ def scored_run(
     )
 
 
-def bounds_of(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
+def score_bounds(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
     """Metric → (lowest, highest) value; None = no bound. What is not known here is a count or a quantity, never below 0."""
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name in names:

@@ -54,7 +54,7 @@ def prepare_run(
         raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
     run_limit, count = limit, limit
     if may_grow and resume:
-        run_limit, count, drawn = _grown(RunFolder.open(workspace.runs, name), limit)
+        run_limit, count, drawn = _grow(RunFolder.open(workspace.runs, name), limit)
         if sampled and not drawn:
             raise UsageError(
                 f"The run {name!r} was asked the first questions, not drawn ones; continue it with a limit instead of a sample, "
@@ -100,7 +100,7 @@ def prepare_run(
     return PreparedRun(request, RunOptions(batch_size, max_errors, resume, track), warnings)
 
 
-def _grown(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bool]:
+def _grow(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bool]:
     """(the limit of the run's fingerprint, the number of questions to ask in all, whether they are drawn at random).
 
     Raises UsageError for fewer questions than the run has.

@@ -14,7 +14,7 @@ from rallebench.core.tables import Table
 from rallebench.core.types import Example
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.score import score_episode
-from rallebench.experiments.common import bounds_of
+from rallebench.experiments.common import score_bounds
 
 Group = Mapping[str, Union[RunResult, Sequence[RunResult]]]
 """Label → its run, or its runs, one a set of questions; questions of one set are the same for all labels."""
@@ -50,10 +50,10 @@ def tests_between(
             for name in metrics:
                 less, more = (_scores(group[side], name, set_of) for side in (first, other))
                 sides[label, names.get(name, name)] = name, less, more, clusters
-    return tests_of(sides, bounds)
+    return test_table(sides, bounds)
 
 
-def tests_of(
+def test_table(
     sides: Mapping[tuple[str, str], Sides], bounds: Bounds | None = None
 ) -> tuple[Table, ...]:
     """The table of these tests, (what is compared, heading) → sides; () where no two sides have scored one question.
@@ -61,7 +61,7 @@ def tests_of(
     ``bounds``: the ranges of the metrics, by default those that the experiments share.
     """
     if bounds is None:
-        bounds = bounds_of({side[0] for side in sides.values()})
+        bounds = score_bounds({side[0] for side in sides.values()})
     pairs = compare_all(sides, bounds)
     return (paired_table(TITLE, "runs", pairs, "The first less the second"),) if pairs else ()
 

@@ -17,7 +17,7 @@ from rallebench.core.settings import Setting, declare_text
 from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.experiments.common import bounds_of, sentences, string
+from rallebench.experiments.common import score_bounds, sentences, string
 from rallebench.metrics import metric, read_card
 
 
@@ -128,7 +128,9 @@ def check_file(path: Path, what: str) -> None:
 
 def means_of(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, Any]]:
     """Metric → its mean with interval as JSON, of the values of all rows."""
-    return {name: asdict(mean) for name, mean in means(columns, ranges=bounds_of(columns)).items()}
+    return {
+        name: asdict(mean) for name, mean in means(columns, ranges=score_bounds(columns)).items()
+    }
 
 
 def not_in_gold(guess: Path, gold: Path, question: str) -> BadFileError:

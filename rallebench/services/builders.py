@@ -40,7 +40,7 @@ class StoredBuilder:
     @property
     def maker(self) -> str:
         """Name of the builder."""
-        return BUILDERS.name_of(self.request.kind)
+        return BUILDERS.strip_prefix(self.request.kind)
 
 
 def builder_request(
@@ -80,7 +80,7 @@ def report(result: ExperimentResult) -> BuilderReport:
             run.n, run.n, run.n - run.n_errors, failed=run.n_errors
         )
     return BuilderReport(
-        BUILDERS.name_of(request.kind),
+        BUILDERS.strip_prefix(request.kind),
         request.name,
         request.settings["articles"],
         request.llm,
@@ -109,7 +109,7 @@ def builders_begun(workspace: WorkspaceFolder) -> list[str]:
 def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     """The state of a builder, and the request to continue it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
-    if not BUILDERS.name_of(stored.kind):
+    if not BUILDERS.strip_prefix(stored.kind):
         raise UsageError(f"{name!r} is not a {NOUN}; choose one.")
     content = stored.request
     request = ExperimentRequest(

@@ -21,7 +21,7 @@ from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.sweeps import remarks
-from rallebench.experiments.sweeps.running import variants_of
+from rallebench.experiments.sweeps.running import sweep_variants
 from rallebench.services import experiment_jobs
 from rallebench.services.asking import Asking
 from rallebench.services.experiments import Experiments
@@ -110,7 +110,7 @@ class Forecasts:
             basis=basis,
             cached=cached,
             smallest=smallest_difference(questions) if len(plan.runs) > 1 else None,
-            remarks=tuple(remarks(variants_of(request.settings)))
+            remarks=tuple(remarks(sweep_variants(request.settings)))
             if request.kind == "sweep"
             else (),
         )
@@ -177,10 +177,10 @@ class Forecasts:
 
     def _cached_calls(self, request: ExperimentRequest) -> int | None:
         """The number of model calls of a sweep that the cache answers."""
-        if request.kind != "sweep" or any(v.index for v in variants_of(request.settings)):
+        if request.kind != "sweep" or any(v.index for v in sweep_variants(request.settings)):
             return None
         examples = self._workspace.questions(request.settings["dataset"])[: request.limit]
-        chains = [variant.chain for variant in variants_of(request.settings)]
+        chains = [variant.chain for variant in sweep_variants(request.settings)]
         known = self.in_cache(chains, examples)
         return known[0] if known else None
 

@@ -22,7 +22,7 @@ from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.experiments import SUITES
 from rallebench.experiments.benchmarks import benchmarks
 from rallebench.experiments.sweeps import GENERATION, factor
-from rallebench.experiments.tradeoff.running import settings_of as search_settings
+from rallebench.experiments.tradeoff.running import search_settings as search_settings
 from rallebench.retrievers import kinds, search_form
 from rallebench.views import chain_versions
 from rallebench.views.lists import line

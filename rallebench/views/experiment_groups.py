@@ -27,7 +27,7 @@ from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
 from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
-from rallebench.experiments.sweeps.running import variants_of
+from rallebench.experiments.sweeps.running import sweep_variants
 from rallebench.metrics import metric
 from rallebench.views.designs import base_chain, benchmark_name, benchmark_title, suite_part
 from rallebench.views.experiment_requests import suite_name
@@ -72,7 +72,7 @@ def groups(workspace: WorkspaceFolder) -> list[ExperimentRow]:
     store = ExperimentStore(workspace.path)
     listed = []
     for name in store.names():
-        if BUILDERS.name_of(store.find_kind(name)):
+        if BUILDERS.strip_prefix(store.find_kind(name)):
             continue
         try:
             listed.append(group(workspace, name))
@@ -149,7 +149,7 @@ def experiment_summary(stored: StoredExperiment) -> str:
     count = len(stored.runs) or len(settings.get("indexes", ()))
     if stored.kind == "sweep" and stored.report is None:
         with suppress(RalleError):  # a prompt's file may be gone
-            count = len(variants_of(settings))
+            count = len(sweep_variants(settings))
     noun = {"sweep": "variant", "tradeoff": "index", "batch": "chain"}.get(stored.kind, "run")
     plural = "indexes" if noun == "index" and count != 1 else f"{noun}{'s' * (count != 1)}"
     first = f"first {request.limit}" if request.limit else ""
@@ -259,7 +259,7 @@ def _base_label(stored: StoredExperiment) -> str:
     if stored.kind != "sweep":
         return ""
     try:
-        base, variants = base_chain(settings), variants_of(settings)
+        base, variants = base_chain(settings), sweep_variants(settings)
     except (RalleError, KeyError):
         return ""  # a prompt's file is gone: the labels are in the report
     same = (v.label for v in variants if not v.index and v.chain.actions == base.actions)

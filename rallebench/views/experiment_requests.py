@@ -19,7 +19,7 @@ from rallebench.experiments import SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, open_sweep
-from rallebench.experiments.sweeps.running import sweep_settings, variants_of
+from rallebench.experiments.sweeps.running import sweep_settings, sweep_variants
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import index_costs
@@ -48,14 +48,14 @@ def sweep_request(
     """
     settings = sweep_settings(chain, factors, dataset, **ranking)
     request = ExperimentRequest(workspace, "", settings, limit, seed, kind="sweep", name=name)
-    return request, len(variants_of(settings))
+    return request, len(sweep_variants(settings))
 
 
 def sweep_plan(
     workspace: WorkspaceFolder, request: ExperimentRequest
 ) -> tuple[dict[str, Any], list[str]]:
     """The runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError for a variant that could not run."""
-    variants = variants_of(request.settings)
+    variants = sweep_variants(request.settings)
     for variant in variants:
         check_chain(workspace, variant.chain)
     recipes = indexing.indexes(workspace, variants)

@@ -190,7 +190,7 @@ def as_table(value: PublishedTable, own: Sequence[Beside] = ()) -> Table:
     for row in value.rows:
         cells: list[Any] = [row.system, *(_plain(row.settings.get(name)) for name in settings)]
         for column in columns:
-            figure = value.printed(row, column) if column in row.values else ""
+            figure = value.cell_text(row, column) if column in row.values else ""
             extra = row.brackets.get(column)
             cells.append(figure if extra is None else f"{figure} ({value.number(column, extra)})")
         rows.append(tuple(cells))

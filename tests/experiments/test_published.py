@@ -155,11 +155,11 @@ def test_the_grid_varies_to_the_values_of_the_paper(factor: str, table: str, set
 def test_a_cell_has_as_many_digits_as_are_printed() -> None:
     agents, ranks = published_table("barag_table3"), published_table("reval_table3")
     expected = ["4.71", "4.66", "224k", "24k", "256"]
-    assert [agents.printed(agents.row("NRAG"), column) for column in agents.columns] == expected
+    assert [agents.cell_text(agents.row("NRAG"), column) for column in agents.columns] == expected
     first = ranks.rows[0]
-    assert ranks.printed(first, "KS_rank").isdecimal() and "." in ranks.printed(first, "all")
+    assert ranks.cell_text(first, "KS_rank").isdecimal() and "." in ranks.cell_text(first, "all")
     empty = published_table("ralle_table4")
-    assert empty.printed(empty.row("BM25"), "Memory") == ""
+    assert empty.cell_text(empty.row("BM25"), "Memory") == ""
 
 
 def test_an_unknown_table_or_an_ambiguous_row_is_refused() -> None:

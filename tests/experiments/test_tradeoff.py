@@ -20,7 +20,7 @@ from rallebench.core.experiments import ExperimentRequest, ExperimentResult, Req
 from rallebench.core.runs import RunOptions
 from rallebench.experiments.tradeoff import probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
-from rallebench.experiments.tradeoff.running import read_swept, settings_of, tradeoff_settings
+from rallebench.experiments.tradeoff.running import read_swept, search_settings, tradeoff_settings
 from rallebench.services.jobs import job_pieces
 from rallebench.services.workbench import Workbench
 
@@ -110,9 +110,9 @@ def test_recall_is_of_exact_neighbours_at_the_settings_that_a_kind_has(
 
 
 def test_a_kind_says_which_values_of_its_knobs_are_worth_comparing() -> None:
-    assert {"ef_search": 64} in settings_of("hnsw") and len(settings_of("hnsw")) > 2
-    assert settings_of("flat") == [{}] == settings_of("bm25")
-    assert settings_of("hnsw", read_swept(["ef_search=16", "nprobe=4"])) == [{"ef_search": 16}]
+    assert {"ef_search": 64} in search_settings("hnsw") and len(search_settings("hnsw")) > 2
+    assert search_settings("flat") == [{}] == search_settings("bm25")
+    assert search_settings("hnsw", read_swept(["ef_search=16", "nprobe=4"])) == [{"ef_search": 16}]
 
 
 @pytest.mark.slow

@@ -14,6 +14,6 @@ def like_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small sets count as the papers' own, so that the printed rows stand beside ours."""
     for module in (crud, rgb):
         monkeypatch.setattr(module, "unlike", lambda *_: "")
-        monkeypatch.setattr(module, "unverified", lambda *_, **__: "")
+        monkeypatch.setattr(module, "why_unverified", lambda *_, **__: "")
     monkeypatch.setattr(crud, "_too_few", lambda *_: "")
     monkeypatch.setattr(kilt, "_why", lambda *_: "")

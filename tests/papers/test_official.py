@@ -16,7 +16,7 @@ from rallebench.experiments.benchmarks import benchmarks
 from rallebench.experiments.published.official import (
     ids_digest,
     questions_digest,
-    unverified,
+    why_unverified,
 )
 
 TEXTS = [f"Which river flows through town {n}?" for n in range(9)]
@@ -45,8 +45,8 @@ def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def test_the_papers_questions_are_recognised_in_any_order_and_white_space() -> None:
     shuffled = [f"  {text.replace(' ', '  ')}" for text in TEXTS]
     random.Random(1).shuffle(shuffled)
-    assert unverified("paper", "texts", examples(shuffled)) == ""
-    assert unverified("paper", "ids", examples(shuffled)) == ""
+    assert why_unverified("paper", "texts", examples(shuffled)) == ""
+    assert why_unverified("paper", "ids", examples(shuffled)) == ""
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_the_papers_questions_are_recognised_in_any_order_and_white_space() -> N
 )
 def test_other_questions_are_not_the_papers(texts: list[str]) -> None:
     assert (
-        unverified("paper", "texts", examples(texts))
+        why_unverified("paper", "texts", examples(texts))
         == "ours are not the questions of the paper's texts"
     )
 
@@ -64,14 +64,14 @@ def test_other_questions_are_not_the_papers(texts: list[str]) -> None:
 @pytest.mark.parametrize("name", ["file", "sum"])
 def test_a_file_is_recognised_by_its_content_packed_or_not(name: str, tmp_path: Path) -> None:
     for file in ("own.json", "packed.json.gz"):
-        assert unverified("paper", name, file=tmp_path / file) == ""
+        assert why_unverified("paper", name, file=tmp_path / file) == ""
     for file in ("changed.json", "absent.json"):
-        assert unverified("paper", name, file=tmp_path / file)
+        assert why_unverified("paper", name, file=tmp_path / file)
 
 
 def test_a_set_without_a_digest_is_not_taken_for_the_papers() -> None:
     assert (
-        unverified("paper", "other", examples(TEXTS))
+        why_unverified("paper", "other", examples(TEXTS))
         == "no digest of the paper's other is known, so its questions cannot be recognised"
     )
 
@@ -86,4 +86,4 @@ def test_every_digest_is_whole() -> None:
 def test_published_articles_of_barag_are_told_from_a_part_of_them(shared_data: Path) -> None:
     lines = (shared_data / "barag" / "articles_A_r_first300.jsonl").read_text().splitlines()
     questions = [json.loads(line)["question"] for line in lines]
-    assert unverified("barag", "A_r_first300", examples(questions))  # 207 of 300
+    assert why_unverified("barag", "A_r_first300", examples(questions))  # 207 of 300

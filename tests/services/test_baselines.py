@@ -32,7 +32,7 @@ from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Action, Chain, Example
 from rallebench.experiments import baselines
-from rallebench.experiments.baselines import baseline_name, written
+from rallebench.experiments.baselines import baseline_name, quote_value
 from rallebench.services.jobs import job_pieces
 from rallebench.services.workbench import Workbench
 from rallebench.views import experiment_groups
@@ -134,7 +134,7 @@ def test_a_dataset_of_any_name_can_be_written_into_a_line(bench: Workbench, name
     write_lines(
         bench.workspace.path / "datasets" / f"{name}.jsonl", [record("q", "Titan?", "Titan", "p1")]
     )
-    entry = bench.workspace.retriever(f"gold:tiny?questions={written(name)}")
+    entry = bench.workspace.retriever(f"gold:tiny?questions={quote_value(name)}")
     assert entry is not None and entry.settings == {"questions": name}
 
 

@@ -44,7 +44,7 @@ def by_grade(example: Example) -> Mapping[str, float]:
     return example.gold.page_grades
 
 
-def measured(
+def rank_scorer(
     columns: Sequence[str], judged: Mapping[str, Relevant]
 ) -> Callable[[Example, Episode], Values]:
     """The scores ``nDCG@10``, ``R@100`` …; with several ways to judge, each with its name before: ``gold R@5``."""
@@ -98,13 +98,13 @@ def ranked_run(
 ) -> RunRequest:
     """A chain over the questions, scored by what it retrieved; ``metrics`` are registered ones besides."""
     scores, ref = definitions(columns, tuple(judged)), DatasetRef(dataset, str(file or ""))
-    score = measured(columns, judged)
+    score = rank_scorer(columns, judged)
     bounds: Bounds = dict.fromkeys(scores, (0.0, 1.0))
     flow = chain_flow(chain)
     return scored_run(label, flow, ref, examples, score, scores, metrics=metrics, bounds=bounds)
 
 
-def systems_of(request: ExperimentRequest, corpus: Path, form: str = "") -> Systems:
+def choose_systems(request: ExperimentRequest, corpus: Path, form: str = "") -> Systems:
     """The indexes that the setting ``retriever`` names, or those of the ``kinds`` over a corpus. Raises UsageError, NotFoundError."""
     s = request.settings
     retrievers, kinds = names_in(s.get("retriever", "")), names_in(s["kinds"])
@@ -117,7 +117,7 @@ def systems_of(request: ExperimentRequest, corpus: Path, form: str = "") -> Syst
     return {kind: index_recipe(corpus, kind, encoder=s["encoder"], form=form) for kind in kinds}
 
 
-def indexed(
+def request_index(
     label: str, system: str, recipe: IndexRecipe | None, transient: bool = False
 ) -> Generator[IndexRequest, IndexResult, str]:
     """The name of the index of a system, requested unless it exists."""
@@ -131,7 +131,7 @@ def average(results: Sequence[RunResult], metric: str) -> float | None:
     return fmean(known) if known and len(known) == len(means) else None
 
 
-def pooled(results: Sequence[RunResult], metric: str) -> float | None:
+def mean_over_questions(results: Sequence[RunResult], metric: str) -> float | None:
     """The mean over the questions of all sets."""
     values: list[Any] = [
         value

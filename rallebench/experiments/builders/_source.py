@@ -11,7 +11,7 @@ from rallebench.core.sources import Source
 @dataclass(frozen=True, slots=True)
 class SourceArticle:
     """``date`` as it was written, '' if there is none. ``question`` and ``answers``: what the article brings with it.
-    ``wikitext``: whether the text is MediaWiki's, see ``text_of``."""
+    ``wikitext``: whether the text is MediaWiki's, see ``plain_text``."""
 
     id: str
     title: str

@@ -28,7 +28,7 @@ from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, corpus_form, read_corpus
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
-from rallebench.experiments.builders.replies import line_of, lines_of, state_of
+from rallebench.experiments.builders.replies import keep_state, one_line, text_lines
 from rallebench.workspace.paths import WorkspaceFolder
 
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
@@ -75,7 +75,7 @@ def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
     return kind, path
 
 
-def source_of(request: ExperimentRequest) -> tuple[str, Path]:
+def choose_source(request: ExperimentRequest) -> tuple[str, Path]:
     """(a name of SOURCES, place) of the settings articles and source; see ``articles_at``."""
     kind, path = articles_at(request.settings["articles"], request.workspace)
     return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
@@ -88,7 +88,7 @@ def read_articles(kind: str, path: Path) -> tuple[SourceReading, Iterator[Source
         from rallebench.experiments.builders._mediawiki import read_dump
 
         return reading, _distinct(read_dump(reading))
-    readers = {"list": _listed, "folder": _documents, "corpus": _pages}
+    readers = {"list": _read_lines, "folder": _documents, "corpus": _pages}
     return reading, _distinct(readers[kind](reading))
 
 
@@ -100,7 +100,7 @@ def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
         yield article if n == 1 else replace(article, id=f"{article.id}~{n}")
 
 
-def drawn(
+def draw_articles(
     articles: Iterator[SourceArticle], number: int | None, at_random: bool, seed: int
 ) -> Iterator[SourceArticle]:
     """The first ``number`` articles, or ``number`` drawn at random, which are all in memory; all articles if None."""
@@ -117,7 +117,7 @@ def drawn(
     yield from (article for _, article in sorted(draws, key=itemgetter(0)))
 
 
-def text_of(article: SourceArticle) -> str:
+def plain_text(article: SourceArticle) -> str:
     """The plain text of an article, without the markup of a wiki."""
     if not article.wikitext:
         return article.text
@@ -163,18 +163,18 @@ def articles_stage(
         if api:
             articles = _online(request, api, summary)
         else:
-            articles = _sourced(kind, path, request.limit, at_random, seed, summary)
+            articles = _draw_from_source(kind, path, request.limit, at_random, seed, summary)
         for article in articles:
             same = _same(article, titles, texts) if len(article.text) > length else {}
             yield ArticleInput(article.id, article, same)
 
     def make(entry: ArticleInput) -> list[Row]:
         article = entry.article
-        text = text_of(article)
+        text = plain_text(article)
         row = {name: getattr(article, name) for name in ("id", "title", "url", "date")}
         if article.question:
             row |= {"question": article.question, "answers": list(article.answers)}
-        state = state_of(too_short if len(text) <= length else entry.same.get("why", ""))
+        state = keep_state(too_short if len(text) <= length else entry.same.get("why", ""))
         return [{**row, "characters": len(text), **entry.same, **state, "content": text}]
 
     stamp = api or digest(stamps(path))[:12]
@@ -190,18 +190,18 @@ def articles_stage(
     )
 
 
-def notes_of(articles: RowFile) -> list[str]:
+def source_notes(articles: RowFile) -> list[str]:
     """Notes for the user on the source of these articles, and the first entries that could not be read."""
     return [*articles.summary.get("notes", ()), *articles.summary.get("problems", ())]
 
 
-def _sourced(
+def _draw_from_source(
     kind: str, path: Path, limit: int | None, at_random: bool, seed: int, summary: dict[str, Any]
 ) -> Iterator[SourceArticle]:
     """The drawn articles of a source; ``summary`` then says what was left out of it."""
     reading, articles = read_articles(kind, path)
     number = 0
-    for article in drawn(articles, limit, at_random, seed):
+    for article in draw_articles(articles, limit, at_random, seed):
         number += 1
         yield article
     bad = reading.source.problems
@@ -249,7 +249,7 @@ def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str])
 # ── the kinds ────────────────────────────────────────────────────────────────
 
 
-def _listed(reading: SourceReading) -> Iterator[SourceArticle]:
+def _read_lines(reading: SourceReading) -> Iterator[SourceArticle]:
     """JSON lines with content (or text), and optionally id, title, url, date, question and answer."""
     source = reading.source
     for number, row in source.objects():
@@ -259,8 +259,8 @@ def _listed(reading: SourceReading) -> Iterator[SourceArticle]:
             source.bad(number, f" has no 'content' or 'text'; it has {has}.")
             continue
         names = (ID, TITLE, URL, DATE, QUESTION)
-        id, title, url, date, question = (line_of(_first(row, of)) for of in names)
-        own = (url, date, question, lines_of(answers))
+        id, title, url, date, question = (one_line(_first(row, of)) for of in names)
+        own = (url, date, question, text_lines(answers))
         yield SourceArticle(id or digest([title, text])[:12], title, text, *own)
 
 
@@ -321,7 +321,7 @@ def read_dates(path: str) -> dict[str, str]:
             raise BadFileError(
                 f"{file} must be one JSON object from an article's id or title to its date."
             )
-        return {str(key): line_of(date) for key, date in value.items()}
+        return {str(key): one_line(date) for key, date in value.items()}
     dates = {}
     for number, line in Source(file).lines():
         if line.strip():

@@ -16,12 +16,12 @@ from rallebench.core.types import Reply
 from rallebench.core.verdicts import read_verdict
 
 
-def state_of(reason: str) -> Row:
+def keep_state(reason: str) -> Row:
     """The fields of a row that is left out for a reason, or kept without one."""
     return {"keep": not reason, "why": reason}
 
 
-def used(rows: Iterable[Row]) -> Iterator[Row]:
+def kept_rows(rows: Iterable[Row]) -> Iterator[Row]:
     return (row for row in rows if row["keep"])
 
 
@@ -57,7 +57,7 @@ def declined(text: str) -> bool:
     return not text.strip() or bool(_DECLINED.search(text.replace("’", "'")))
 
 
-def fields_of(reply: Reply, name: str) -> Mapping[str, Any]:
+def parse_fields(reply: Reply, name: str) -> Mapping[str, Any]:
     """The JSON object with the field ``name`` that a tool call or the text holds, its keys in lower case; {} if none does."""
     schema = {"type": "object", "required": [name]}
     for value in json_in(reply, schema):
@@ -74,7 +74,7 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     >>> [read_boolean(Reply(text), "recent") for text in ('Sure: {"recent": "Yes"}', "False.", "It is true.", "true or false?", "Sorry")]
     [True, False, True, None, None]
     """
-    if fields := fields_of(reply, name):
+    if fields := parse_fields(reply, name):
         return _truth(fields[name])
     return read_verdict(reply.text)
 
@@ -86,15 +86,15 @@ def _truth(value: Any) -> bool | None:
     return True if word in YES else False if word in NO else None
 
 
-def line_of(value: Any) -> str:
+def one_line(value: Any) -> str:
     """A text or a number as one line; what is neither is ''."""
     plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return " ".join(str(value).split()) if plain else ""
 
 
-def lines_of(value: Any) -> tuple[str, ...]:
+def text_lines(value: Any) -> tuple[str, ...]:
     """The texts and numbers of a list, or the one that is no list, as lines; blank ones are left out."""
-    return tuple(filter(None, map(line_of, value if isinstance(value, list) else [value])))
+    return tuple(filter(None, map(one_line, value if isinstance(value, list) else [value])))
 
 
 def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
@@ -120,10 +120,10 @@ def _in_json(reply: Reply) -> Iterator[tuple[str, tuple[str, ...]]]:
             value = value.get("questions", [value])
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, Mapping):
-                answers = lines_of(item.get("answer", item.get("answers")))
-                yield cleaned(line_of(item.get("question"))), answers
+                answers = text_lines(item.get("answer", item.get("answers")))
+                yield clean_question(one_line(item.get("question"))), answers
             elif isinstance(item, str):
-                yield cleaned(item), ()
+                yield clean_question(item), ()
 
 
 def _in_lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -138,15 +138,15 @@ def _in_lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
         elif bare.endswith(("?", "？")):
             if question:
                 yield question, ()
-            question = cleaned(bare)
+            question = clean_question(bare)
     if question:
         yield question, ()
 
 
-def cleaned(question: str) -> str:
+def clean_question(question: str) -> str:
     """A question on one line, without the quotes that some models put around it.
 
-    >>> cleaned('"What does she mean by "dark"?"'), cleaned('Who wrote "Emma"?')
+    >>> clean_question('"What does she mean by "dark"?"'), clean_question('Who wrote "Emma"?')
     ('What does she mean by "dark"?', 'Who wrote "Emma"?')
     """
     text = " ".join(question.split())

@@ -40,19 +40,19 @@ from rallebench.experiments.builders._templates.filling import (
 from rallebench.experiments.builders._templates.tables import (
     STARTER_TRIPLES,
     SourceTable,
+    fingerprint_files,
     places,
     read_labels,
     read_table,
-    stamp_of,
 )
 from rallebench.experiments.builders._templates.template import (
     SEVERAL,
     Template,
     check,
+    parse_template,
     read_templates,
-    template_of,
 )
-from rallebench.experiments.builders.replies import read_prompts, state_of, used
+from rallebench.experiments.builders.replies import keep_state, kept_rows, read_prompts
 from rallebench.experiments.common import sentences, string
 
 SETTINGS = {
@@ -102,10 +102,10 @@ class TemplatePlan:
 )
 def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
-    plan = planned(request)
-    rows = [*used((yield _templates_given(plan)))]
+    plan = make_plan(request)
+    rows = [*kept_rows((yield _templates_given(plan)))]
     if request.settings["propose"]:
-        rows += used((yield _proposed(plan, rows)))
+        rows += kept_rows((yield _proposed_rows(plan, rows)))
     usable = [_usable(plan, row) for row in rows]
     if not usable:
         raise BadFileError(f"No template can be used; see {request.folder}.")
@@ -113,7 +113,7 @@ def templates(request: ExperimentRequest) -> Experiment:
     return _report(plan, usable, list(drawn_rows))
 
 
-def planned(request: ExperimentRequest) -> TemplatePlan:
+def make_plan(request: ExperimentRequest) -> TemplatePlan:
     """The plan, with the tables read; every fault of the request shows here. Raises UsageError."""
     s = request.settings
     if s["articles"]:
@@ -147,7 +147,7 @@ def planned(request: ExperimentRequest) -> TemplatePlan:
     }
     for template in read:
         check(template, tables)
-    stamp = short([stamp_of(files), short(labels) if labels else ""])
+    stamp = short([fingerprint_files(files), short(labels) if labels else ""])
     number = s["number"] if request.limit is None else request.limit
     environment = s["environment"] or ("scholar" if "scholars" in tables else "")
     return TemplatePlan(request, tables, read, stamp, prompt, number, environment)
@@ -160,13 +160,13 @@ def _templates_given(plan: TemplatePlan) -> RowsRequest[Template]:
         "1-templates",
         "templates given",
         lambda: plan.templates,
-        make=lambda template: [{**template.to_json(), **state_of("")}],
+        make=lambda template: [{**template.to_json(), **keep_state("")}],
         depends_on=Template.to_json,
         summary=lambda: {"notes": notes},
     )
 
 
-def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest[RowId]:
+def _proposed_rows(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest[RowId]:
     s, request = plan.request.settings, plan.request
     number, seed, temperature = s["propose"], s["seed"], s["temperature"]
     known = [row["question"] for row in known_rows]
@@ -179,13 +179,13 @@ def _proposed(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest[RowI
     def read(entry: RowId, episode: Episode) -> list[Row]:
         table = entry.id
         if episode.error:
-            return [{"id": table, **state_of("the model failed"), "error": episode.error}]
+            return [{"id": table, **keep_state("the model failed"), "error": episode.error}]
         proposals = proposing.read_proposals(episode.answer, plan.tables, table, number, known)
         rows: list[Row] = [
-            {"id": f"{table}-{n}", "table": table, **template, **state_of(why)}
+            {"id": f"{table}-{n}", "table": table, **template, **keep_state(why)}
             for n, (template, why) in enumerate(proposals, 1)
         ]
-        none = state_of("the reply holds no template")
+        none = keep_state("the reply holds no template")
         return rows or [{"id": table, **none, "reply": episode.answer[:500]}]
 
     more = [plan.stamp, plan.prompt, number, seed, temperature, request.llm]
@@ -204,7 +204,7 @@ def _usable(plan: TemplatePlan, row: Row) -> Template:
     """The template of a row; one that a person wrote is checked as those of the file were."""
     parts = {name: row[name] for name in Template.model_fields if row.get(name)}
     where = f"The template {row['id']!r} in {plan.request.folder}"
-    template = template_of(parts, list(plan.tables), str(row["id"]), where)
+    template = parse_template(parts, list(plan.tables), str(row["id"]), where)
     check(template, plan.tables)
     return template
 
@@ -231,7 +231,7 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Te
             }
             for n, question in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
         ]
-        none = state_of("no row gives a question")
+        none = keep_state("no row gives a question")
         return rows or [{"id": f"{template.id}-0", "question": "", **none}]
 
     more = [plan.stamp, s["several"], s["seed"], plan.number]

@@ -18,7 +18,7 @@ from rallebench.core.types import Example
 from rallebench.experiments.benchmarks import BENCHMARKS
 
 
-def unverified(
+def why_unverified(
     benchmark: str, name: str, examples: Sequence[Example] = (), file: Path | None = None
 ) -> str:
     """The reason why questions cannot be taken for those of the paper's set, for a sentence; '' if they are the paper's."""

@@ -70,15 +70,15 @@ class PublishedTable:
 
     def unit(self, column: str) -> str:
         """The unit of a column's values, '' without one."""
-        return str(_of(self.units, column, ""))
+        return str(_find_entry(self.units, column, ""))
 
-    def printed(self, row: PublishedRow, column: str) -> str:
+    def cell_text(self, row: PublishedRow, column: str) -> str:
         """A cell as the paper prints it, '' where it prints none.
 
         >>> row = PublishedRow("Baseline", {}, {"tokens": 14_000, "relevance": 4.8})
         >>> digits = {"tokens": -3, "default": 2}
         >>> table = PublishedTable("t", "", "", ("tokens", "relevance"), (row,), "", digits, ())
-        >>> table.printed(row, "tokens"), table.printed(row, "relevance")
+        >>> table.cell_text(row, "tokens"), table.cell_text(row, "relevance")
         ('14k', '4.80')
         """
         value = row.values[column]
@@ -88,7 +88,7 @@ class PublishedTable:
 
     def number(self, column: str, value: float) -> str:
         """A number with as many digits as the paper prints in a column."""
-        digits = _of(self.digits, column, 0)
+        digits = _find_entry(self.digits, column, 0)
         return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
 
 
@@ -113,7 +113,7 @@ def read_table(path: Path) -> PublishedTable:
     )
 
 
-def _of(by_column: Any, column: str, absent: Any) -> Any:
+def _find_entry(by_column: Any, column: str, absent: Any) -> Any:
     """The entry for a column: its own, that of a pattern, or the default."""
     if not isinstance(by_column, Mapping):
         return by_column

@@ -72,7 +72,7 @@ def indexes(workspace: WorkspaceFolder, variants: Sequence[Variant]) -> list[Ind
 
 
 def _retriever(workspace: WorkspaceFolder, variant: Variant) -> VariedRetriever:
-    name = retriever_of(variant.chain)
+    name = chain_retriever(variant.chain)
     members = workspace.component_indexes(name)
     corpus = str(variant.index.get("corpus", ""))
     bases = {member: _base(workspace, member, corpus) for member in members}
@@ -126,7 +126,7 @@ def _index(base: IndexRecipe, variant: Variant) -> IndexRecipe:
         raise error.saying(f"{variant.label}: {error}") from None
 
 
-def retriever_of(chain: Chain) -> str:
+def chain_retriever(chain: Chain) -> str:
     """The one retriever that the chain asks. Raises UsageError if there is none, or are several."""
     actions = [action for action in chain.actions if action.kind == "retrieve" and action.template]
     names = list(dict.fromkeys(action.target for action in actions))
@@ -157,7 +157,9 @@ def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecip
         settings = {key: value for key, value in manifest.parameters.items() if key in known}
         check_settings(manifest.kind, dict(settings))
         own = IndexRecipe(
-            Path(corpus) if corpus else _corpus_of(workspace, retriever, manifest.corpus, chunking),
+            Path(corpus)
+            if corpus
+            else _source_documents(workspace, retriever, manifest.corpus, chunking),
             manifest.kind,
             manifest.encoder_name,
             chunking,
@@ -166,7 +168,7 @@ def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecip
     return replace(own, corpus=workspace.corpus(corpus), page_map=None, form="") if corpus else own
 
 
-def _corpus_of(
+def _source_documents(
     workspace: WorkspaceFolder, index: str, corpus: str, chunking: Chunking | None
 ) -> Path:
     """The documents that an index was made of: its own passages, if they were not cut out of something."""

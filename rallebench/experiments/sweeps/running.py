@@ -52,11 +52,11 @@ def sweep_settings(
         "dataset": dataset,
         "metrics": list(metrics or ()),
         "metric": metric,
-        **_drawn(sampled),
+        **_sampled_setting(sampled),
     }
 
 
-def variants_of(settings: Mapping[str, Any]) -> list[Variant]:
+def sweep_variants(settings: Mapping[str, Any]) -> list[Variant]:
     """The variants that a sweep's settings ask for. Raises UsageError."""
     factors = [factor(text, parse_settings) for text in settings["vary"]]
     return expand(chain_from_json(settings["chain"]), factors, settings["strategy"])
@@ -68,7 +68,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
     workspace, settings = request.workspace, request.settings
     if settings["metric"]:
         deciding(settings["metric"])
-    variants = variants_of(settings)
+    variants = sweep_variants(settings)
     runs = [_run(request, variant) for variant in variants]
     retrievers = indexing.retrievers(workspace, variants)
     warnings = tuple(dict.fromkeys(sentence for run in runs for sentence in run.warnings))
@@ -83,7 +83,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
         try:
             held: tuple[str, ...] = ()
             if retriever is not None and ended_result(workspace.runs, run) is None:
-                reference, held = yield from _ensured(variant, retriever)
+                reference, held = yield from _ensure_indexes(variant, retriever)
                 run = replace(run, flow=chain_flow(override(variant.chain, retriever=reference)))
             ended[(yield run).run] = variant.label
             if len(held) > 1:
@@ -98,7 +98,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
     return Report(failed=failed, result=result)
 
 
-def _ensured(
+def _ensure_indexes(
     variant: Variant, retriever: indexing.VariedRetriever
 ) -> Generator[IndexRequest, IndexResult, tuple[str, tuple[str, ...]]]:
     """Request the indexes of a variant; returns (the name of the retriever made of them, their own names)."""
@@ -146,10 +146,10 @@ def chain_entry(
 ) -> dict[str, Any]:
     """A chain of a batch, as its settings have it. ``file``: named in errors; ``run``: the name of its run."""
     own = {"file": file, "chain": chain_to_json(chain), "dataset": dataset, "limit": limit}
-    return {**own, **_drawn(sampled), "batch_size": batch_size, "run": run}
+    return {**own, **_sampled_setting(sampled), "batch_size": batch_size, "run": run}
 
 
-def _drawn(sampled: bool) -> dict[str, bool]:
+def _sampled_setting(sampled: bool) -> dict[str, bool]:
     """The setting of drawn questions; requests without it keep their digest."""
     return {"sampled": True} if sampled else {}
 

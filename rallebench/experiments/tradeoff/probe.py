@@ -96,7 +96,7 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
 
 def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     """Any other retriever, asked with texts."""
-    retriever = _opened(WorkspaceFolder(job["workspace"]), job["index"], Encoders())
+    retriever = _open(WorkspaceFolder(job["workspace"]), job["index"], Encoders())
     texts = job["texts"]
 
     def with_knobs(knobs: Mapping[str, Any]) -> Search:
@@ -111,12 +111,12 @@ def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     return with_knobs
 
 
-def _opened(workspace: WorkspaceFolder, name: str, encoders: Encoders) -> Any:
+def _open(workspace: WorkspaceFolder, name: str, encoders: Encoders) -> Any:
     """An index, or a combination with all that it is made of."""
     entry = workspace.retriever(name)
     if entry is None:
         return list(open_retriever(workspace, name, encoders))[-1]
-    parts = [_opened(workspace, part, encoders) for part in entry.of]
+    parts = [_open(workspace, part, encoders) for part in entry.of]
     model, dataset = entry.settings.get("llm"), entry.settings.get("questions")
     llm = open_llm(model, workspace.llm(model), workspace.cache) if model else None
     examples = read_questions(workspace.dataset(dataset)[1]) if dataset else ()

@@ -63,7 +63,7 @@ def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
     return swept
 
 
-def settings_of(
+def search_settings(
     kind: str, swept: Mapping[str, Sequence[Any]] | None = None
 ) -> list[dict[str, Any]]:
     """The search settings that are tried for a kind: one after the other swept, its default among them.
@@ -140,7 +140,7 @@ def _points(
     more: dict[str, Any] = {
         "batch": BATCH,
         "rounds": ROUNDS,
-        "settings": settings_of(kind, swept) if manifest else [{}],
+        "settings": search_settings(kind, swept) if manifest else [{}],
         "vectors": neighbours.get("vectors"),
     }
     lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", {**job, **more})

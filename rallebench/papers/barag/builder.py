@@ -18,10 +18,10 @@ from rallebench.core.types import Json
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.builders.articles import (
-    notes_of,
+    choose_source,
     read_date,
     read_dates,
-    source_of,
+    source_notes,
 )
 from rallebench.experiments.builders.replies import read_prompts
 from rallebench.experiments.builders.rows import ArticleBrief, ArticleRow
@@ -60,7 +60,7 @@ def barag(request: ExperimentRequest) -> Experiment:
 def planned(request: ExperimentRequest) -> BaragPlan:
     """Return the plan. Raises UsageError for every fault of the request."""
     settings = request.read(BaragBuilderSettings)
-    kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else source_of(request)
+    kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else choose_source(request)
     after = read_date(settings.after) if settings.after.strip() else None
     if after is None and settings.after.strip():
         raise UsageError(
@@ -166,7 +166,7 @@ def _passage(article: ArticleRow) -> Json:
 
 
 def _notes(store: RowFile, questions: Sequence[WrittenQuestion]) -> tuple[str, ...]:
-    notes = notes_of(store)
+    notes = source_notes(store)
     if not questions:
         notes.append("No question is left, so no dataset was written; the stages' files say why.")
     elif not any(question.filled_answers for question in questions):

@@ -17,8 +17,8 @@ from rallebench.core.types import Flow, Generate, Json, Message, Outcome, Reply,
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders.replies import (
     declined,
-    fields_of,
-    line_of,
+    one_line,
+    parse_fields,
     read_boolean,
     read_questions,
 )
@@ -61,7 +61,7 @@ def _yes_or_no(prompt: str, name: str, reason: str = "reason") -> Form[bool]:
     """The form of a yes or no in the field ``name``, with its reason in the field ``reason``."""
 
     def read(reply: Reply) -> tuple[bool | None, str]:
-        return read_boolean(reply, name), line_of(fields_of(reply, name).get(reason))
+        return read_boolean(reply, name), one_line(parse_fields(reply, name).get(reason))
 
     return Form(prompt, _object_schema(**{name: BOOLEAN, reason: STRING}), read)
 
@@ -71,8 +71,8 @@ def _read_known(reply: Reply) -> tuple[str | None, str]:
 
     A reply in plain words is an answer, too.
     """
-    if fields := fields_of(reply, "known"):
-        answer = line_of(fields.get("answer"))
+    if fields := parse_fields(reply, "known"):
+        answer = one_line(fields.get("answer"))
         return ("" if read_boolean(reply, "known") is False or declined(answer) else answer), ""
     words = reply.text.strip()
     return ("" if words and declined(words) else words or None), ""

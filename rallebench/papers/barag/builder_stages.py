@@ -15,7 +15,7 @@ from rallebench.core.settings import fill
 from rallebench.core.types import Episode, Flow, Outcome
 from rallebench.engine.rowfile import RowFile, short
 from rallebench.experiments.builders.articles import ArticleInput, articles_stage, read_date
-from rallebench.experiments.builders.replies import cleaned, used
+from rallebench.experiments.builders.replies import clean_question, kept_rows
 from rallebench.experiments.builders.rows import ArticleBrief, ArticleRow, RowState
 from rallebench.metrics.words import words
 from rallebench.papers.barag.builder_asking import (
@@ -191,7 +191,7 @@ def _written_questions(article: ArticleDigest, episode: Episode) -> list[Written
 
 
 def _given_question(article: ArticleRow) -> WrittenRow:
-    question = cleaned(article.question or "")
+    question = clean_question(article.question or "")
     state = RowState("" if question else "brings no question")
     answers = article.answers or ()
     return WrittenRow(article.id, article.id, article.title, question, answers, state)
@@ -237,7 +237,7 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Check
     s, shas = plan.settings, {article.id: article.sha for article in digests(store, store)}
     candidates = [
         question
-        for question in read_questions(used(questions))
+        for question in read_questions(kept_rows(questions))
         if question.question.strip() and question.article in shas
     ]
     mentions = mentions_its_text if s.leaks else lambda question: ""

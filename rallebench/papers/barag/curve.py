@@ -28,7 +28,7 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Json
 from rallebench.engine.clusters import find_clusters
 from rallebench.experiments.common import failed_note, sentences, values_in
-from rallebench.experiments.significance import tests_of
+from rallebench.experiments.significance import test_table
 from rallebench.papers.barag import points
 from rallebench.papers.barag.articles import sets_in
 from rallebench.papers.barag.benchmark import BARAG
@@ -355,7 +355,7 @@ def _tests(
     """The ends, the model asked, and each threshold on the questions that it was not chosen on, against reading always."""
     clusters = find_clusters(study.set.examples).of
     bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
-    return tests_of(
+    return test_table(
         {
             (label, quality): (quality, first.worth, other.worth, clusters)
             for label, (first, other) in tested.items()

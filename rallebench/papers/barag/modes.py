@@ -18,7 +18,7 @@ from rallebench.core.tables import Table
 from rallebench.core.types import Json
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import SCORES, failed_note, values_in
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.papers.barag.articles import sets_in
@@ -175,7 +175,7 @@ def _own_rows(
     )
     for mode, result in results.items():
         system, summary = f"{request.llm}, {mode}", summaries[mode]
-        strange = unverified("barag", OFFICIAL_SETS.get(name, name), result.request.examples)
+        strange = why_unverified("barag", OFFICIAL_SETS.get(name, name), result.request.examples)
         if mode in PRINTED:
             table = SETS.get(study.name, "barag_table2")
             own = published_table(table)

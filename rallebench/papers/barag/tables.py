@@ -19,7 +19,7 @@ from rallebench.core.settings import dataclass_form, declare_text
 from rallebench.core.tables import Figure, Table
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import SCORES
-from rallebench.experiments.significance import tests_of
+from rallebench.experiments.significance import test_table
 from rallebench.papers.barag.benchmark import BARAG
 from rallebench.papers.barag.points import choice_table
 from rallebench.papers.barag.runs import (
@@ -79,13 +79,13 @@ def printed_rows(name: str) -> tuple[Printed, ...]:
     table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
     if name == "Table I":  # printed with a column for every set of articles
         cells = {
-            label: {row.settings["metric"]: table.printed(row, label) for row in table.rows}
+            label: {row.settings["metric"]: table.cell_text(row, label) for row in table.rows}
             for label in runs
         }
     else:
         columns = dict(zip(HEAD, table.columns))
         cells = {
-            row.system: {field: table.printed(row, column) for field, column in columns.items()}
+            row.system: {field: table.cell_text(row, column) for field, column in columns.items()}
             for row in table.rows
         }
     return tuple(
@@ -247,7 +247,7 @@ def _tests(runs: Runs) -> tuple[Table, ...]:
                     for side in (first, other)
                 )
                 sides[f"{table}: {other} less {first}", HEAD[score]] = score, a, b, clusters
-    return tests_of(sides)
+    return test_table(sides)
 
 
 def _whole_table(runs: Runs) -> Table:

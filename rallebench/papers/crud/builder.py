@@ -22,15 +22,15 @@ from rallebench.experiments.builders.articles import (
     SOURCES,
     ArticleInput,
     articles_stage,
-    notes_of,
-    source_of,
+    choose_source,
+    source_notes,
 )
 from rallebench.experiments.builders.replies import (
     declined,
-    fields_of,
-    line_of,
+    kept_rows,
+    one_line,
+    parse_fields,
     read_prompts,
-    used,
 )
 from rallebench.experiments.builders.rows import ArticleRow
 from rallebench.papers.common import declare_prompts
@@ -93,7 +93,7 @@ def crud(request: ExperimentRequest) -> Experiment:
     articles: RowFile = yield _articles(request, settings)
     beginnings = partial(_beginnings, articles, settings.longest)
     records: dict[str, list[Row]] = {}
-    notes = notes_of(articles)
+    notes = source_notes(articles)
     for number, task in enumerate(tasks, 2):
         label, inputs = f"{number}-{task.name}", beginnings
         if size := SIZES.get(task.name):
@@ -107,7 +107,7 @@ def crud(request: ExperimentRequest) -> Experiment:
             rows = yield _written(request, task, label, inputs, prompts)
         else:
             rows = yield _continuations(task, label, inputs)
-        records[task.name] = [row for row in used(rows) if not row.get("error")]
+        records[task.name] = [row for row in kept_rows(rows) if not row.get("error")]
     if records.get("continuation"):
         notes.append(
             "continuation: an index over these articles holds the second halves, too; retrieve from other reports on the same events."
@@ -133,7 +133,7 @@ def crud(request: ExperimentRequest) -> Experiment:
 def _articles(
     request: ExperimentRequest, settings: CrudBuilderSettings
 ) -> RowsRequest[ArticleInput]:
-    kind, path = source_of(request)
+    kind, path = choose_source(request)
     if kind == "mediawiki":
         raise UsageError(
             "CRUD-RAG's tasks are made of articles that lie here; save those of a wiki first, or take its dump."
@@ -254,11 +254,11 @@ class ReplyFields:
 
 def read_fields(reply: Reply) -> ReplyFields | None:
     """The fields of the object in a reply that has one of the required ones; None without such an object."""
-    objects = (fields_of(reply, name) for name in ("event", "changed", "question"))
+    objects = (parse_fields(reply, name) for name in ("event", "changed", "question"))
     values = next(filter(None, objects), None)
     if values is None:
         return None
-    return fill(ReplyFields, {name: line_of(value) for name, value in values.items()})
+    return fill(ReplyFields, {name: one_line(value) for name, value in values.items()})
 
 
 MakeRecord = Callable[[TaskInput, ReplyFields], "Json | str"]

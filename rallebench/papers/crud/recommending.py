@@ -9,7 +9,7 @@ from rallebench.analysis.paired import Sides, compare_all
 from rallebench.core.comparison import PairedComparison
 from rallebench.core.tables import TOO_FEW, Table
 from rallebench.experiments.benchmarks import published_table
-from rallebench.experiments.common import bounds_of
+from rallebench.experiments.common import score_bounds
 from rallebench.papers.crud.cells import Cell
 from rallebench.papers.crud.configurations import FACTORS, Config, GridFactor
 from rallebench.papers.crud.grid_cells import Outcomes
@@ -56,7 +56,7 @@ def versus(
         if config != outcomes.grid.base
     }
     compared: dict[tuple[str, str], Versus] = {}
-    for (group, factor, value), pair in compare_all(sides, bounds_of((metric,))).items():
+    for (group, factor, value), pair in compare_all(sides, score_bounds((metric,))).items():
         compared.setdefault((group, factor), {})[value] = pair
     return compared
 

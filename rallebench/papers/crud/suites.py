@@ -20,7 +20,7 @@ from rallebench.engine.statistics import means
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, failed_note, string
 from rallebench.experiments.languages import prompts_note
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.papers.common import compat, counted, differs_by, listed, own_prompts, register_each
 from rallebench.papers.crud.benchmark import CRUD
@@ -95,7 +95,7 @@ def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
     plan, request = cell.plan, cell.plan.request
     records, n = plan.records, len(plan.chosen)
     why = unlike(records.name, SPLIT, n, len(records.records)) or _too_few(plan)
-    why = why or unverified("crud", SPLIT, file=records.path)
+    why = why or why_unverified("crud", SPLIT, file=records.path)
     own = {head: cell.answered.means.get(name) for head, name in COLUMNS.items() if head != "MRR"}
     theirs = dict(zip(published_table("crud_table8").columns, own.values()))
     if ENCODER not in plan.similarity:

@@ -84,10 +84,10 @@ SETS: Mapping[str, KiltSet] = {
 """Name → set, in RaLLe's order."""
 
 
-def set_of(written: str) -> KiltSet:
+def find_set(written: str) -> KiltSet:
     """A set by its name, RaLLe's label or KILT's stem, in any case. Raises UsageError.
 
-    >>> set_of("T-REx").name, set_of("hotpotqa").name
+    >>> find_set("T-REx").name, find_set("hotpotqa").name
     ('trex', 'hopo')
     """
     name = written.strip().lower()
@@ -97,19 +97,19 @@ def set_of(written: str) -> KiltSet:
     raise UsageError(f"datasets: KILT has no set {written.strip()!r}; it has {', '.join(SETS)}.")
 
 
-def sets_of(written: str) -> tuple[KiltSet, ...]:
+def find_sets(written: str) -> tuple[KiltSet, ...]:
     """Several, in RaLLe's order, each once; () if none is written. Raises UsageError.
 
-    >>> [kilt_set.label for kilt_set in sets_of("nq, FEV")]
+    >>> [kilt_set.label for kilt_set in find_sets("nq, FEV")]
     ['FEV', 'NQ']
     """
     if written.strip() == "all":
         return tuple(SETS.values())
-    names = {set_of(part).name for part in names_in(written)}
+    names = {find_set(part).name for part in names_in(written)}
     return tuple(kilt_set for name, kilt_set in SETS.items() if name in names)
 
 
-def chain_of(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
+def prepare_chain(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
     """The chain, with its model and retriever in place and checked; None where this set has no such chain.
 
     With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
@@ -199,7 +199,9 @@ class Questions:
     differs: str
 
 
-def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, tuple[str, Path]]:
+def question_files(
+    request: ExperimentRequest, sets: Sequence[KiltSet]
+) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 
     Without ``sets``: all that are there. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; of one set
@@ -216,7 +218,9 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
                 hint=Hint("set", f"file=nq={data}"),
             )
         folder, file = None, data.strip()
-    own = {name: workspace.dataset(reference) for name, reference in _written(file, sets).items()}
+    own = {
+        name: workspace.dataset(reference) for name, reference in _parse_files(file, sets).items()
+    }
     files = {}
     for kilt_set in sets or SETS.values():
         path = _official(folder, kilt_set, split) if folder else None
@@ -243,10 +247,10 @@ def files_of(request: ExperimentRequest, sets: Sequence[KiltSet]) -> dict[str, t
     return files
 
 
-def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
+def _parse_files(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
     """Set name → what ``file`` names for it.
 
-    >>> _written("a.jsonl", [SETS["nq"]]), _written("nq=a,b.jsonl,T-REx=c.jsonl", ())
+    >>> _parse_files("a.jsonl", [SETS["nq"]]), _parse_files("nq=a,b.jsonl,T-REx=c.jsonl", ())
     ({'nq': 'a.jsonl'}, {'nq': 'a,b.jsonl', 'trex': 'c.jsonl'})
     """
     known = "|".join(
@@ -262,7 +266,7 @@ def _written(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
                 hint=Hint("set", "file=nq=FILE,hopo=FILE"),
             )
         return {sets[0].name: file.strip()} if file.strip() else {}
-    files = {set_of(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}
+    files = {find_set(name).name: path.strip() for name, path in zip(pairs[::2], pairs[1::2])}
     names = {kilt_set.name for kilt_set in sets}
     strange = [name for name in files if sets and name not in names] or [first.strip()]
     if strange[0]:

@@ -17,7 +17,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.engine.metric_choice import DEFAULT_METRICS, has_gold
 from rallebench.experiments.common import failed_note, scored_run, several, string, values_in
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
@@ -37,19 +37,19 @@ from rallebench.papers.ralle.sets import (
     TASKS,
     KiltSet,
     Questions,
-    chain_of,
-    files_of,
+    find_sets,
+    prepare_chain,
+    question_files,
     read,
-    sets_of,
     wording_in,
 )
 from rallebench.papers.ralle.tables import (
     CLOSED_NQ,
     SetResult,
     averages,
-    figures_of,
     own_rows,
-    tables_of,
+    result_figures,
+    result_tables,
 )
 from rallebench.workspace.flows import chain_flow
 
@@ -91,15 +91,15 @@ NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 @KILT.suite("kilt", form=SEVERAL, named_by=NAMED_BY)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
-    return (yield from _answered(request, sets_of(request.settings["datasets"])))
+    return (yield from _answer_sets(request, find_sets(request.settings["datasets"])))
 
 
-def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
+def _answer_sets(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
     """Every set in every way, one after another; all is read and checked before the first is asked."""
     s = request.settings
     bracket = "has_answer" if is_original(request) else "has_answer_all"
     modes = values_in("mode", s["mode"], Setting(str, "", choices=MODES, required=True))
-    files = files_of(request, sets)
+    files = question_files(request, sets)
     chains, notes = _chains(request, files, modes)
     wording = wording_in(request, chains)
     questions = {
@@ -141,13 +141,13 @@ def _answered(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment
     whys = {answered.kilt.label: answered.why for answered in results if answered.why}
     left_out = (f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items())
     note = " ".join([*differs, *left_out])
-    tables = tables_of(results, request.llm, s["retriever"], bracket, note)
+    tables = result_tables(results, request.llm, s["retriever"], bracket, note)
     by_set: dict[str, dict[str, RunResult]] = {}  # ways to answer the same questions
     for answered in results:
         by_set.setdefault(answered.kilt.label, {})[answered.mode] = answered.result
     headlines = dict.fromkeys(answered.kilt.headline for answered in results)
     tables += tests_between(by_set, [*headlines, "Rprec"], names=HEADS)
-    return Report(data, tuple(notes), tables=tables, figures=figures_of(results))
+    return Report(data, tuple(notes), tables=tables, figures=result_figures(results))
 
 
 HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
@@ -161,12 +161,12 @@ def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
     if split != "dev" and split in kilt_set.rows:
         return f"ours are of the split {split}, the paper's of dev"
     different = unlike(kilt_set.label, kilt_set.label, n, kilt_set.rows["dev"])
-    return different or unverified("kilt", kilt_set.stem, file=questions.path)
+    return different or why_unverified("kilt", kilt_set.stem, file=questions.path)
 
 
 register_each(
     KILT.suite,
-    _answered,
+    _answer_sets,
     {
         f"kilt-{each.name}": (
             f"KILT, {each.label}: {TASKS[each.task]}, by {each.headline} and {each.variant}.",
@@ -184,7 +184,7 @@ def _chains(
 ) -> tuple[dict[tuple[str, str], Chain], list[str]]:
     """(set and way → its chain, a sentence on each set that has none for a way). Raises UsageError if none has one."""
     pairs = [(name, mode) for name in names for mode in modes]
-    chains = {pair: chain_of(request, SETS[pair[0]], pair[1]) for pair in pairs}
+    chains = {pair: prepare_chain(request, SETS[pair[0]], pair[1]) for pair in pairs}
     without = [
         f"{SETS[name].label} has no chain for {mode} and was left out there."
         for (name, mode), chain in chains.items()

@@ -83,7 +83,7 @@ def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
             yield row.system, published.shares(row)
 
 
-def tables_of(
+def result_tables(
     results: Sequence[SetResult], llm: str, retriever: str, bracket: str, differs: str = ""
 ) -> tuple[Table, ...]:
     """Those tables that have a number of ours. ``bracket``: the has_answer that is reported; ``differs``: what differs from RaLLe's
@@ -191,7 +191,7 @@ def _together(result: RunResult) -> float | None:
     return _sum(_seconds(result, kind) for kind in (Retrieve, Generate))
 
 
-def figures_of(results: Sequence[SetResult]) -> tuple[Figure, ...]:
+def result_figures(results: Sequence[SetResult]) -> tuple[Figure, ...]:
     """Headline and R-precision over the sets, a series for every way."""
     figures = []
     for title, metric in (("Headline metric", "headline"), ("R-precision", "Rprec")):
@@ -212,7 +212,7 @@ def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, 
     }
 
 
-def metric_of(kilt: KiltSet, name: str) -> str:
+def set_metric(kilt: KiltSet, name: str) -> str:
     """The metric that ``name`` is of a set: ``headline`` and ``KILT``, its variant, are each set's own; '' for a has_answer of
     long answers."""
     if name.startswith("has_answer") and not kilt.short:
@@ -358,7 +358,7 @@ def _means(
 ) -> list[tuple[KiltSet, Estimate | None]]:
     """(set, its mean) of one way of answering."""
     own = [(answered.kilt, answered.result) for answered in results if answered.mode == mode]
-    return [(kilt, result.means.get(metric_of(kilt, metric))) for kilt, result in own]
+    return [(kilt, result.means.get(set_metric(kilt, metric))) for kilt, result in own]
 
 
 def _modes(results: Sequence[SetResult], metric: str) -> list[str]:

@@ -22,7 +22,7 @@ LONGEST = 600
 """Characters of a page that a demonstration shows."""
 
 
-def drawn(
+def draw_demonstrations(
     every: Sequence[Example], questions: Sequence[Example], number: int, seed: int, task: str
 ) -> tuple[Example, ...]:
     """So many questions of the pool that are not asked, the same for the same seed. Raises UsageError if there are fewer."""
@@ -44,11 +44,11 @@ def with_shots(agent: Agent, examples: Sequence[Example]) -> Agent:
     if not examples:
         return agent
     tools = agent.acting.make().tools if agent.acting else ()
-    shots = tuple(shot_of(example, tools) for example in examples)
+    shots = tuple(make_shot(example, tools) for example in examples)
     return replace(agent, shots=shots, settings={**agent.settings, "shots": len(shots)})
 
 
-def shot_of(example: Example, tools: Sequence[ToolSpec] = ()) -> Shot:
+def make_shot(example: Example, tools: Sequence[ToolSpec] = ()) -> Shot:
     """A question with its answer, and a step for each gold page that can be searched with these tools."""
     answer = next(iter(example.gold.answers), "")
     search = next((tool for tool in tools if tool.name == SEARCH), None)

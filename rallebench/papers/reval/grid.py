@@ -22,7 +22,7 @@ from rallebench.datasets.tasks import DOMAINS, TASKS, available, draw_sample, fi
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.common import names_in
 from rallebench.papers.common import is_original
-from rallebench.papers.reval.demonstrations import drawn, with_shots
+from rallebench.papers.reval.demonstrations import draw_demonstrations, with_shots
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
 
@@ -121,7 +121,9 @@ def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQ
         raise BadFileError(
             f"No question of {path} has an answer, so nothing of {name} can be scored; take a file with answers."
         )
-    demonstrations = drawn(every, examples, request.settings["demonstrations"], request.seed, name)
+    demonstrations = draw_demonstrations(
+        every, examples, request.settings["demonstrations"], request.seed, name
+    )
     if is_original(request):
         examples = tuple(map(_with_first_answer, examples))
     task, env = task_named(name, examples), common_field(examples, "environment")

@@ -27,7 +27,7 @@ def task_run(cell: GridCell, result: RunResult, original: bool) -> TaskRun:
     return replace(cell.task_run, name=result.run, rows=rows, failed=result.n_errors, memory=memory)
 
 
-def plots_of(
+def analysis_plots(
     cells: Sequence[GridCell], results: Mapping[str, RunResult], original: bool
 ) -> Iterator[Figure]:
     """The plots of ``analyse``: a radar a workflow, rings a system, bubbles an environment."""

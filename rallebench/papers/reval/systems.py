@@ -45,7 +45,7 @@ from rallebench.papers.common import (
 )
 from rallebench.papers.reval.benchmark import REVAL
 from rallebench.papers.reval.grid import GridCell, grid, read_tasks, wording_in
-from rallebench.papers.reval.plots import plots_of
+from rallebench.papers.reval.plots import analysis_plots
 
 POOLS = "reval_table1"
 REWARD = "f1_yes_no"
@@ -111,10 +111,10 @@ SETTINGS = {
 @REVAL.suite("reval", form=SETTINGS, named_by=NAMED_BY)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
-    return (yield from _answered(request, ""))
+    return (yield from _answer_cells(request, ""))
 
 
-def _answered(request: ExperimentRequest, domain: str) -> Grid:
+def _answer_cells(request: ExperimentRequest, domain: str) -> Grid:
     tasks, tokenizer = read_tasks(request, domain), request.settings["tokenizer"]
     position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
     cells = grid(request, tasks)
@@ -141,7 +141,7 @@ def _answered(request: ExperimentRequest, domain: str) -> Grid:
 
 register_each(
     REVAL.suite,
-    _answered,
+    _answer_cells,
     {
         f"reval-{environment}": (
             f"R-Eval's systems on the tasks of its environment {word} alone.",
@@ -217,7 +217,7 @@ def _report(
             _pools(cells),
             *tests_between({"": by_system}, (REWARD,), names={REWARD: "F1"}, best=True),
         ),
-        figures=(_figure(leaderboard), *plots_of(scored, results, is_original(request))),
+        figures=(_figure(leaderboard), *analysis_plots(scored, results, is_original(request))),
         failed=failed,
     )
 

@@ -29,13 +29,13 @@ from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import (
     SEED,
     RgbRecord,
-    answer_of,
     bare_example,
     read_records,
-    required_of,
+    read_required,
+    write_required,
 )
 from rallebench.papers.rgb.scoring import assess
-from rallebench.papers.rgb.writing import SourceQuestions, questions_of
+from rallebench.papers.rgb.writing import SourceQuestions, write_questions
 
 Row = dict[str, Any]
 
@@ -52,7 +52,7 @@ def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
     return replace(question, positive=positive, negative=tuple(negative), wrong=(), grouped=grouped)
 
 
-def row_of(record: RgbRecord) -> Row:
+def record_row(record: RgbRecord) -> Row:
     """A line of a base set; of an integration set where positives are grouped, of a fact set where there are false copies."""
     row = {
         "id": record.id,
@@ -65,10 +65,10 @@ def row_of(record: RgbRecord) -> Row:
     return {**row, **false} if record.wrong else row
 
 
-def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
+def replace_answer(text: str, aliases: Sequence[str], fake: str) -> str:
     """Every occurrence of an alias replaced, the rest as it is.
 
-    >>> replaced("Tampa is in Florida; TAMPA!", ["Tampa"], "Miami")
+    >>> replace_answer("Tampa is in Florida; TAMPA!", ["Tampa"], "Miami")
     'Miami is in Florida; Miami!'
     """
     for start, end, _ in reversed(find_answers(text, aliases)):
@@ -76,10 +76,10 @@ def replaced(text: str, aliases: Sequence[str], fake: str) -> str:
     return text
 
 
-def shape_of(answer: str) -> str:
+def answer_shape(answer: str) -> str:
     """The shape of an answer, which a false answer must share: digits, words, capitals.
 
-    >>> shape_of("7 February 2021"), shape_of("12 May 1999"), shape_of("Tampa")
+    >>> answer_shape("7 February 2021"), answer_shape("12 May 1999"), answer_shape("Tampa")
     ('9 A 9999', '99 A 9999', 'A')
     """
     words = (
@@ -89,20 +89,20 @@ def shape_of(answer: str) -> str:
     return " ".join(re.sub(r"\d", "9", word) for word in words)
 
 
-def fakes_of(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
+def false_answers(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
     """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
     is none, or with several required answers, are absent."""
     single = [question for question in questions if len(question.required) == 1]
     shapes: dict[str, list[str]] = {}
     for answer in dict.fromkeys(question.required[0][0] for question in single):
-        shapes.setdefault(shape_of(answer), []).append(answer)
+        shapes.setdefault(answer_shape(answer), []).append(answer)
     fakes = {}
     for question in single:
         (aliases,) = question.required
         lowered = [alias.lower() for alias in aliases]
         alike = [  # where one is part of the other, RGB's scoring could not tell them apart
             other
-            for other in shapes[shape_of(aliases[0])]
+            for other in shapes[answer_shape(aliases[0])]
             if not any(other.lower() in alias or alias in other.lower() for alias in lowered)
         ]
         if question.fake or alike:
@@ -166,15 +166,15 @@ def testbed(request: ExperimentRequest) -> Experiment:
     """RGB's records from a dataset and an index: positives, negatives, false copies by the answer."""
     s = request.settings
     _check(request)
-    source = (yield from questions_of(request)) if s["articles"] else _read(request)
-    questions, known = source.questions, _known(request, source.questions)
+    source = (yield from write_questions(request)) if s["articles"] else _read(request)
+    questions, known = source.questions, _known_questions(request, source.questions)
     records: dict[str, RgbRecord] = {}
     result = yield _documents_run(request, source, records)
     for question in questions:  # those of an earlier run, which are not scored again
         if question.id in result.episodes and question.id not in records:
             records[question.id] = _with_hits(question, result.episodes[question.id])
     answered = [records[question.id] for question in questions if question.id in records]
-    sets, counts = _sets(answered, s["positives"], fakes_of(questions), known)
+    sets, counts = _sets(answered, s["positives"], false_answers(questions), known)
     counts |= source.counts
     sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
     files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
@@ -252,14 +252,16 @@ def _sets(
         elif sum(map(len, record.positive)) < positives:
             counts["too_few_positives"] += 1
         elif record.grouped:
-            sets["_int"].append(row_of(record))
+            sets["_int"].append(record_row(record))
         else:
-            sets[""].append(row_of(record))
+            sets[""].append(record_row(record))
             if known is not None and record.id not in known:
                 counts["not_known"] += 1
             elif fake := fakes.get(record.id):
-                wrong = tuple(replaced(text, record.required[0], fake) for text in record.flat)
-                sets["_fact"].append(row_of(replace(record, fake=fake, wrong=wrong)))
+                wrong = tuple(
+                    replace_answer(text, record.required[0], fake) for text in record.flat
+                )
+                sets["_fact"].append(record_row(replace(record, fake=fake, wrong=wrong)))
             else:
                 counts["without_false_answer"] += 1
     return sets, counts
@@ -285,14 +287,16 @@ def _read(request: ExperimentRequest) -> SourceQuestions:
 def _question(example: Example) -> RgbRecord:
     # A KILT record may carry RGB's own answer, in which several are required.
     record: Mapping[str, Any] = example.record
-    own = required_of(record["answer"]) if "answer" in record else ()
+    own = read_required(record["answer"]) if "answer" in record else ()
     required = own or ((example.gold.answers,) if example.gold.answers else ())
     fake = str(record.get("fakeanswer") or "")
     qid, text = example.question.qid, example.question.text
-    return RgbRecord(qid, text, answer_of(required), required, fake=fake)
+    return RgbRecord(qid, text, write_required(required), required, fake=fake)
 
 
-def _known(request: ExperimentRequest, questions: Sequence[RgbRecord]) -> frozenset[str] | None:
+def _known_questions(
+    request: ExperimentRequest, questions: Sequence[RgbRecord]
+) -> frozenset[str] | None:
     """The questions that a run answered right; None if no run was named. Raises UsageError."""
     run, language = request.settings["known"], request.settings["language"]
     if not run:

@@ -16,18 +16,18 @@ from rallebench.papers.rgb.records import (
     Documents,
     Required,
     RgbRecord,
-    language_of,
+    detect_language,
     read_records,
-    required_of,
+    read_required,
 )
-from rallebench.papers.rgb.scoring import Assessment, assess, counts, named
+from rallebench.papers.rgb.scoring import Assessment, assess, counts, metric_definitions
 
 METRICS = ("all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate")
 
 PredictionRow = Mapping[str, Any]
 
 
-def row_of(
+def prediction_row(
     record: RgbRecord, documents: Documents, noise: float, assessment: Assessment
 ) -> PredictionRow:
     """A line of the predictions."""
@@ -43,7 +43,7 @@ def row_of(
     }
 
 
-def result_of(rows: Sequence[PredictionRow], noise: float, facts: bool) -> dict[str, Any]:
+def count_result(rows: Sequence[PredictionRow], noise: float, facts: bool) -> dict[str, Any]:
     """The result as RGB counts it, whatever ``compat`` says: over the rows there are, a rejection at noise 1 and
     one that found the errors passing as right."""
     right = sum(counts(row["label"], noise) for row in rows)
@@ -106,7 +106,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
             f"{guess} holds no row of RGB's predictions (id, query, ans, prediction)."
         )
     answers, missing, notes = _answers(rows, guess, gold)
-    language = language_of(guess.name, [str(row["query"]) for row in rows.values()])
+    language = detect_language(guess.name, [str(row["query"]) for row in rows.values()])
     by_share: dict[float, list[tuple[PredictionRow, Required]]] = {}
     for qid, row in rows.items():
         try:
@@ -126,7 +126,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "n": len(rows),
         "missing": missing,
         "shares": [_share(noise, by_share[noise], language) for noise in sorted(by_share)],
-        "definitions": named(*METRICS),
+        "definitions": metric_definitions(*METRICS),
         "notes": [*notes, *not_scored],
     }
 
@@ -135,7 +135,7 @@ def _answers(
     rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
     """(row id → its required answers, the number of records without a row, notes)."""
-    own = {qid: required_of(row["ans"]) for qid, row in rows.items()}
+    own = {qid: read_required(row["ans"]) for qid, row in rows.items()}
     if gold is None:
         note = (
             "The answers are those in the rows; give RGB's own file as the gold to be sure of them."
@@ -175,5 +175,5 @@ def _share(
         "n": len(rows),
         "labels_differ": differ,
         "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
-        "as_rgb_counts": result_of(labelled, noise, True),
+        "as_rgb_counts": count_result(labelled, noise, True),
     }

@@ -59,13 +59,13 @@ class RgbRecords:
     without: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-def required_of(answer: Any) -> Required:
+def read_required(answer: Any) -> Required:
     """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases, and so
     is every list inside of that.
 
     Blank aliases, which any prediction contains, are dropped, and groups of nothing else.
 
-    >>> required_of("Rome"), required_of(["3 January", ["12 January", "Jan 12"]])
+    >>> read_required("Rome"), read_required(["3 January", ["12 January", "Jan 12"]])
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
     """
     groups = (
@@ -86,10 +86,10 @@ def _aliases(value: Any) -> Iterator[Any]:
             yield element
 
 
-def answer_of(required: Required) -> Any:
+def write_required(required: Required) -> Any:
     """Required answers as RGB writes them.
 
-    >>> answer_of((("Rome",),)), answer_of((("Rome", "Roma"),))
+    >>> write_required((("Rome",),)), write_required((("Rome", "Roma"),))
     ('Rome', [['Rome', 'Roma']])
     """
     if len(required) == 1 and len(required[0]) == 1:
@@ -124,7 +124,7 @@ def read_records(path: Path, language: str = "") -> RgbRecords:
     if not records:
         raise BadFileError(f"{path} holds no record.")
     name = path.name.split(".json")[0]
-    language = language or language_of(name, [record.query for record in records.values()])
+    language = language or detect_language(name, [record.query for record in records.values()])
     return RgbRecords(name, path, language, tuple(records.values()), without)
 
 
@@ -139,10 +139,10 @@ def _lacking(record: RgbRecord) -> Iterator[str]:
         yield "negatives"
 
 
-def language_of(name: str, questions: Sequence[str]) -> str:
+def detect_language(name: str, questions: Sequence[str]) -> str:
     """The language that a file's name says first, before any that a model's name says; else that of most questions.
 
-    >>> language_of("zh_int", ()), language_of("mine", ["谁?", "Who?", "何时？"]), language_of("prediction_en_llama3-zh", ())
+    >>> detect_language("zh_int", ()), detect_language("mine", ["谁?", "Who?", "何时？"]), detect_language("prediction_en_llama3-zh", ())
     ('zh', 'zh', 'en')
     """
     for part in re.split(r"[^a-z]+", name.lower()):
@@ -179,7 +179,7 @@ def _record(row: Mapping[str, Any], where: str) -> RgbRecord:
         str(row["id"]).strip(),
         row["query"],
         row["answer"],
-        required_of(row["answer"]),
+        read_required(row["answer"]),
         groups,
         _texts(row.get("negative") or [], "negative", where),
         wrong,
@@ -257,7 +257,7 @@ def base_documents(
         negatives = max(negatives, number - len(record.flat))
     positives = number - negatives
     kinds = {"positive": record.flat[:positives], "negative": record.negative[:negatives]}
-    return _shuffled(kinds, number, random.Random(SEED))
+    return _shuffle(kinds, number, random.Random(SEED))
 
 
 def integration_documents(
@@ -279,7 +279,7 @@ def integration_documents(
     later = [group[depth] for depth in range(1, deepest) for group in groups if len(group) > depth]
     chosen += later[: max(0, positives - len(chosen))]
     noisy = record.negative[: max(0, number - len(chosen))]
-    return _shuffled({"positive": chosen, "negative": noisy}, number, chance)
+    return _shuffle({"positive": chosen, "negative": noisy}, number, chance)
 
 
 def counterfactual_documents(
@@ -300,10 +300,10 @@ def counterfactual_documents(
         "positive": [record.flat[place] for place in right],
         "negative": record.negative[:negatives],
     }
-    return _shuffled(kinds, number, chance)
+    return _shuffle(kinds, number, chance)
 
 
-def _shuffled(
+def _shuffle(
     texts_by_kind: Mapping[str, Iterable[str]], number: int, chance: random.Random
 ) -> Documents:
     items = [(kind, text) for kind, texts in texts_by_kind.items() for text in texts]

@@ -27,14 +27,14 @@ DEFINITIONS: Mapping[str, str] = {
 Labels = tuple[int, ...]
 
 
-def named(*metrics: str) -> dict[str, str]:
+def metric_definitions(*metrics: str) -> dict[str, str]:
     """These metrics with their definitions, in this order."""
     return {metric: DEFINITIONS[metric] for metric in metrics}
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """A prediction as RGB scores it. ``text``: in Chinese without spaces; ``labels``: see ``labels_of``; ``errors``: whether
+    """A prediction as RGB scores it. ``text``: in Chinese without spaces; ``labels``: see ``label_prediction``; ``errors``: whether
     it says that the documents are wrong (RGB's ``factlabel``)."""
 
     text: str
@@ -66,7 +66,9 @@ class Assessment:
 def assess(prediction: str, required: Required, language: str) -> Assessment:
     """The prediction's text, labels and verdict on the documents."""
     text = as_scored(prediction, language)
-    return Assessment(text, labels_of(text, required), any(words in text for words in ERRORS))
+    return Assessment(
+        text, label_prediction(text, required), any(words in text for words in ERRORS)
+    )
 
 
 def as_scored(prediction: str, language: str) -> str:
@@ -78,10 +80,10 @@ def as_scored(prediction: str, language: str) -> str:
     return prediction.replace(" ", "") if language == "zh" else prediction
 
 
-def labels_of(prediction: str, required: Required) -> Labels:
+def label_prediction(prediction: str, required: Required) -> Labels:
     """(-1,) for a rejection; else 1 or 0 for every required answer, whether it contains any alias, in any case.
 
-    >>> labels_of("Rome, 12 JAN", (("Rome",), ("January 12", "12 Jan"), ("noon",)))
+    >>> label_prediction("Rome, 12 JAN", (("Rome",), ("January 12", "12 Jan"), ("noon",)))
     (1, 1, 0)
     """
     if any(words in prediction for words in REJECTIONS):

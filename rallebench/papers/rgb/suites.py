@@ -23,7 +23,13 @@ from rallebench.papers.common import compat, note_on, own_prompts
 from rallebench.papers.rgb import tables
 from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import RgbRecord, sets_in
-from rallebench.papers.rgb.scoring import as_scored, assess, is_right, labels_of, named
+from rallebench.papers.rgb.scoring import (
+    as_scored,
+    assess,
+    is_right,
+    label_prediction,
+    metric_definitions,
+)
 from rallebench.papers.rgb.tables import (
     CATEGORIES,
     FILE,
@@ -39,14 +45,14 @@ from rallebench.papers.rgb.testbed import (
     Answered,
     Test,
     Testbed,
-    files_of,
     make_test,
     read_testbed,
+    result_files,
     rgb_run,
 )
 
 
-def notes_of(answered: Answered) -> Iterator[str]:
+def run_notes(answered: Answered) -> Iterator[str]:
     """The notes on the records and the runs, one sentence each."""
     first, _ = next(iter(answered.values()))
     records, facts = first.testbed.records, first.testbed.kind.facts
@@ -96,16 +102,16 @@ def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
 
 def holds_the_true_one(record: RgbRecord) -> bool:
     """Return whether the false answer would be scored as right, as 170 where 70 is required."""
-    return is_right(labels_of(record.fake, record.required))
+    return is_right(label_prediction(record.fake, record.required))
 
 
 JUDGED = {
-    "rgb-rejection": named("rejection_rate_judge"),
-    "rgb-errors": named("fact_check_rate_judge", "correct_rate_judge"),
+    "rgb-rejection": metric_definitions("rejection_rate_judge"),
+    "rgb-errors": metric_definitions("fact_check_rate_judge", "correct_rate_judge"),
 }
 
 
-def judges_of(testbed: Testbed) -> tuple[Scorer, ...]:
+def make_judges(testbed: Testbed) -> tuple[Scorer, ...]:
     """The judge of the test, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
 
     In the original a reply that says neither yes nor no counts as a no.
@@ -130,7 +136,7 @@ def judges_of(testbed: Testbed) -> tuple[Scorer, ...]:
     return (replace(judge, columns=scored, ask=ask, read=read),)
 
 
-def judged_of(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
+def count_judgements(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
     """(the counts of judgements, notes on those without a verdict); both are empty without a judge."""
     passes = {judge.name: judge for judge in result.report.judges} if result.report else {}
     own = [passes[judge.name] for judge in result.request.judges if judge.name in passes]
@@ -211,10 +217,10 @@ def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     testbed = _testbed(request, "rejection")
     categories = read_labels(request.settings["labels"])
-    judges = judges_of(testbed)
+    judges = make_judges(testbed)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
-    judged, notes = judged_of(result, testbed)
+    judged, notes = count_judgements(result, testbed)
     headline = "all_rate" if testbed.original else "rejection_rate"
     table, figure, own = tables.rejection(test, result)
     answered = {"noise=1": (test, result)}
@@ -240,14 +246,14 @@ def counterfactual(request: ExperimentRequest) -> Experiment:
     testbed = read_testbed(request, "counterfactual")
     shares = request.settings["noise"], request.settings["correct"]
     _check_facts(testbed, *shares)
-    judges = judges_of(testbed)
+    judges = make_judges(testbed)
     alone, test = make_test(testbed, 0.0, number=0), make_test(testbed, *shares)
     known = yield rgb_run(alone, "without documents")
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
     result = yield rgb_run(test, label, judges)
     accuracy = known.mean("all_rate")
     is_reported = tables.reported(accuracy)
-    judged, notes = judged_of(result, testbed)
+    judged, notes = count_judgements(result, testbed)
     low = f"RGB reports this test only for models that answer more than {KNOWS:.0%} without documents; here it is {accuracy or 0:.1%}."
     report = {
         "headline": "fact_check_rate",
@@ -341,7 +347,7 @@ def _report(
     for label, (test, result) in answered.items():
         left_out = len(test.left_out)
         counts[label] = {"asked": test.number, "short": test.short, "left_out": left_out}
-        files |= files_of(test, result)
+        files |= result_files(test, result)
     data = {
         "dataset": records.name,
         "language": records.language,
@@ -352,5 +358,5 @@ def _report(
         "documents": counts,
         **own,
     }
-    notes = (*filter(None, notes_of(answered)), *notes)
+    notes = (*filter(None, run_notes(answered)), *notes)
     return Report(data, notes, files, to_fill or {}, tuple(report_tables), (figure,))

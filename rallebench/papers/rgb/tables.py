@@ -19,7 +19,7 @@ from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, sentences
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.papers.common import differs_by, listed
 from rallebench.papers.rgb.scoring import Assessment
@@ -57,8 +57,8 @@ def over_noise(answered: Answered) -> tuple[Table, Figure, OwnRow]:
     """Accuracy and rejections at every share of noise."""
     tests, results = zip(*answered.values())
     testbed, ratios = tests[0].testbed, [test.noise for test in tests]
-    cells = _printed(NOISE[testbed.name], testbed)
-    own = own_of(tests[0], NOISE[testbed.name], _by_language(testbed, answered))
+    cells = _printed_shares(NOISE[testbed.name], testbed)
+    own = make_own_row(tests[0], NOISE[testbed.name], _by_language(testbed, answered))
     printed = {ratio: cells[key] for ratio in ratios if (key := f"{ratio:g}") in cells}
     printed = {} if own.why else printed
     title = "Accuracy over shares of noise"
@@ -93,7 +93,7 @@ def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
     """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
     testbed = test.testbed
     language = testbed.records.language
-    own = own_of(
+    own = make_own_row(
         test,
         "rgb_table3",
         {
@@ -102,7 +102,9 @@ def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
             if head
         },
     )
-    columns, *rows = _rows(testbed, REJECTION, result.means, _printed("rgb_table3", testbed), own)
+    columns, *rows = _rows(
+        testbed, REJECTION, result.means, _printed_shares("rgb_table3", testbed), own
+    )
     title = "Negative rejection, nothing but noise"
     table = Table(title, columns, tuple(rows), True, _note(own))
     return table, _figure("Negative rejection", columns, *rows), own
@@ -117,7 +119,7 @@ def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Tab
     accuracies = {"acc": alone.means.get("all_rate"), "acc_doc": result.means.get("all_rate")}
     means = {**result.means, **accuracies}
     printed = {head: means.get(name) for name, (_, head) in COUNTERFACTUAL.items() if head}
-    own = own_of(test, "rgb_table7", printed, language=language)
+    own = make_own_row(test, "rgb_table7", printed, language=language)
     columns, *rows = _rows(testbed, COUNTERFACTUAL, means, cells, own)
     known = (
         ("yes" if reported(acc) else "no: not to be compared",)
@@ -138,7 +140,7 @@ def reported(accuracy: float | None) -> bool:
     return accuracy is not None and accuracy > KNOWS
 
 
-def _printed(table: str, testbed: Testbed) -> dict[str, float]:
+def _printed_shares(table: str, testbed: Testbed) -> dict[str, float]:
     """The paper's column → share, of its row of ``SYSTEM``, in a table whose columns begin with the language."""
     published, language = published_table(table), f"{testbed.records.language}_"
     shares = published.shares(published.row(SYSTEM))
@@ -162,7 +164,9 @@ def _rows(
     return ("", *ours), row, *([] if own.why else [(MODEL, *map(cells.get, theirs))])
 
 
-def own_of(test: Test, table: str, cells: Mapping[str, Estimate | None], **settings: Any) -> OwnRow:
+def make_own_row(
+    test: Test, table: str, cells: Mapping[str, Estimate | None], **settings: Any
+) -> OwnRow:
     """Our row of the paper's table. Its figures are of all questions of its own set, with five documents each."""
     testbed, request = test.testbed, test.testbed.request
     records, documents = testbed.records, request.settings["passages"]
@@ -173,7 +177,7 @@ def own_of(test: Test, table: str, cells: Mapping[str, Estimate | None], **setti
     examples = [
         Example(Question(record.id, record.query), Gold(), {}) for record in testbed.records.records
     ]
-    why = why or unverified("rgb", theirs, examples, testbed.records.path)
+    why = why or why_unverified("rgb", theirs, examples, testbed.records.path)
     if not why and documents != DOCUMENTS:
         why = f"ours are with {documents} documents a question, the paper's with {DOCUMENTS}"
     warmth = testbed.decoding["temperature"]

@@ -32,10 +32,10 @@ from rallebench.metrics import METRICS
 from rallebench.papers.common import behind_api, flow_of, is_original, plain_name, replay
 from rallebench.papers.rgb.predictions import (
     PredictionRow,
+    count_result,
     fits,
+    prediction_row,
     read_rows,
-    result_of,
-    row_of,
 )
 from rallebench.papers.rgb.records import (
     Documents,
@@ -49,7 +49,7 @@ from rallebench.papers.rgb.records import (
     read_records,
     share,
 )
-from rallebench.papers.rgb.scoring import Assessment, assess, named
+from rallebench.papers.rgb.scoring import Assessment, assess, metric_definitions
 
 FOLDER = "suites/rgb"
 WORKFLOW = "rgb"
@@ -313,13 +313,13 @@ def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunReque
         "reuse": test.earlier_sha256,
         **testbed.wording.run_settings,
     }
-    examples = tuple(example_of(record, test.documents[record.id]) for record in test.records)
+    examples = tuple(make_example(record, test.documents[record.id]) for record in test.records)
     asking, ref = flow_of(WORKFLOW, flow, settings, (llm,)), DatasetRef(testbed.records.name)
-    columns = named(*testbed.kind.metrics)
+    columns = metric_definitions(*testbed.kind.metrics)
     return scored_run(label, asking, ref, examples, score, columns, judges=judges)
 
 
-def example_of(record: RgbRecord, documents: Documents) -> Example:
+def make_example(record: RgbRecord, documents: Documents) -> Example:
     """The question with its documents; the gold stays outside of it, also in the passages' ids."""
     bare = bare_example(record)
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
@@ -328,13 +328,13 @@ def example_of(record: RgbRecord, documents: Documents) -> Example:
     return replace(bare, question=replace(bare.question, passages=passages), record=row)
 
 
-def files_of(test: Test, result: RunResult) -> dict[str, str | Iterable[str]]:
+def result_files(test: Test, result: RunResult) -> dict[str, str | Iterable[str]]:
     """RGB's own two files of this test; questions that failed have no row."""
     records = {record.id: record for record in test.records}
     rows = []
     for example, assessment in test.assessments(result):
         record = records[example.question.qid]
-        rows.append(row_of(record, test.documents[record.id], test.noise, assessment))
-    value = result_of(rows, test.noise, test.testbed.kind.facts)
+        rows.append(prediction_row(record, test.documents[record.id], test.noise, assessment))
+    value = count_result(rows, test.noise, test.testbed.kind.facts)
     text = json.dumps(value, ensure_ascii=False, indent=4)
     return {test.file(): json_lines(rows), test.file("_result"): text}

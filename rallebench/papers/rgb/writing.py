@@ -36,7 +36,7 @@ from rallebench.core.types import (
 from rallebench.corpora.reading import read_corpus
 from rallebench.experiments.common import scored_run
 from rallebench.papers.common import counted, flow_of
-from rallebench.papers.rgb.records import RgbRecord, answer_of
+from rallebench.papers.rgb.records import RgbRecord, write_required
 from rallebench.papers.rgb.testbed import FOLDER
 
 WORKFLOW = "rgb-questions"
@@ -67,7 +67,9 @@ class SourceQuestions:
     files: Mapping[str, Iterable[str]] = field(default_factory=dict)
 
 
-def questions_of(request: ExperimentRequest) -> Generator[RunRequest, RunResult, SourceQuestions]:
+def write_questions(
+    request: ExperimentRequest,
+) -> Generator[RunRequest, RunResult, SourceQuestions]:
     """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
     s = request.settings
     if not request.llm:
@@ -138,7 +140,7 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
         if fault:
             continue
         required = tuple((answer,) for answer in answers)
-        questions.append(RgbRecord(qid, query, answer_of(required), required))
+        questions.append(RgbRecord(qid, query, write_required(required), required))
         page = [{"wikipedia_id": article.page_id, "title": article.title}]
         several: dict[str, Any] = {"answer": answers} if len(answers) > 1 else {}
         output = [{"answer": answer, "provenance": page} for answer in answers]

@@ -14,4 +14,4 @@ def like_the_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small sets count as those of the printed figures, which then stand beside ours."""
     for module in (beir, browsecomp, mtrag):
         monkeypatch.setattr(module, "unlike", lambda *_: "")
-        monkeypatch.setattr(module, "unverified", lambda *_, **__: "")
+        monkeypatch.setattr(module, "why_unverified", lambda *_, **__: "")

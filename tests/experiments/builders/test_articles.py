@@ -18,10 +18,10 @@ from rallebench.experiments.builders._mediawiki import plain
 from rallebench.experiments.builders._source import SourceArticle
 from rallebench.experiments.builders.articles import (
     articles_at,
-    drawn,
+    draw_articles,
+    plain_text,
     read_articles,
     read_dates,
-    text_of,
 )
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -97,7 +97,7 @@ def test_a_dump_gives_articles_with_their_first_date_and_last_text(
     reading, found = read_articles(*articles_at(str(tmp_path / name), workspace))
     (titan,) = found
     expected = ("7", "Titan", "2022-01-02T00:00:00Z", "Titan is a moon.")
-    assert (titan.id, titan.title, titan.date, text_of(titan)) == expected
+    assert (titan.id, titan.title, titan.date, plain_text(titan)) == expected
     assert reading.passed_over == {"of another namespace": 1, "a redirect": 1}
     assert reading.notes == []
 
@@ -176,7 +176,7 @@ def test_a_random_draw_is_the_same_each_time_and_in_the_order_of_the_source() ->
     articles = [SourceArticle(str(n), f"T{n}", "text") for n in range(100)]
 
     def ids(at_random: bool, seed: int) -> list[str]:
-        return [article.id for article in drawn(iter(articles), 10, at_random, seed)]
+        return [article.id for article in draw_articles(iter(articles), 10, at_random, seed)]
 
     first = ids(True, 0)
     assert first == ids(True, 0) == sorted(set(first), key=int) and len(first) == 10

@@ -19,7 +19,7 @@ from small_workspace import (
 )
 
 from rallebench.metrics import metric
-from rallebench.papers.ralle.sets import MODES, SETS, read, sets_of
+from rallebench.papers.ralle.sets import MODES, SETS, find_sets, read
 from rallebench.papers.ralle.tables import answers, printed_row, retrieval
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -85,7 +85,7 @@ def test_every_set_has_its_chains_metrics_and_printed_figure(name: str, tmp_path
 
 def test_the_sets_are_ralles_eleven_in_its_order() -> None:
     labels = ["FEV", "AY2", "WnWi", "WnCw", "T-REx", "zsRE", "NQ", "HoPo", "TQA", "ELI5", "WoW"]
-    assert [kilt_set.label for kilt_set in sets_of("all")] == labels
+    assert [kilt_set.label for kilt_set in find_sets("all")] == labels
     assert sum(one.rows["dev"] for one in SETS.values()) == 51_304
 
 

@@ -21,7 +21,7 @@ from rallebench.papers.rgb.records import (
     find_file,
     integration_documents,
     read_records,
-    required_of,
+    read_required,
 )
 
 ORDER = [1, 4, 3, 2, 0]
@@ -188,11 +188,11 @@ ROW = {"id": 1, "query": "who?", "answer": "x", "positive": ["p"], "negative": [
 
 
 def test_an_answer_is_one_text_all_of_a_list_and_any_of_a_list_in_it() -> None:
-    assert required_of("x") == (("x",),)
-    assert required_of(["x", ["y", "z"]]) == (("x",), ("y", "z"))
+    assert read_required("x") == (("x",),)
+    assert read_required(["x", ["y", "z"]]) == (("x",), ("y", "z"))
     expected = (("x",), ("w", "y", "z"))
-    assert required_of(["x", ["w", ["y", "z"]]]) == expected
-    assert required_of(["", ["y", " "], []]) == (("y",),) and required_of(None) == ()
+    assert read_required(["x", ["w", ["y", "z"]]]) == expected
+    assert read_required(["", ["y", " "], []]) == (("y",),) and read_required(None) == ()
 
 
 def test_what_records_lack_is_named(tmp_path: Path) -> None:

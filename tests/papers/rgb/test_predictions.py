@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from small_workspace import CommandLine, write_lines
 
-from rallebench.papers.rgb.predictions import fits, read_rows, result_of, row_of
+from rallebench.papers.rgb.predictions import count_result, fits, prediction_row, read_rows
 from rallebench.papers.rgb.records import Documents, RgbRecord
 from rallebench.papers.rgb.scoring import assess
 
@@ -49,19 +49,19 @@ def rates(share: Any) -> dict[str, Any]:
 def test_results_count_as_rgb_counts() -> None:
     rows = [{"label": label} for label in ([1, 1], [1, 0], [-1], [0])]
     result = {"all_rate": 0.25, "noise_rate": 0.2, "tt": 1, "nums": 4}
-    assert result_of(rows, 0.2, False) == result
-    assert result_of(rows, 1.0, False)["tt"] == 2
+    assert count_result(rows, 0.2, False) == result
+    assert count_result(rows, 1.0, False)["tt"] == 2
     facts = [{"label": [n], "factlabel": errors} for n, errors in ((1, 1), (-1, 1), (0, 1), (1, 0))]
-    result = result_of(facts, 0.0, True)
+    result = count_result(facts, 0.0, True)
     assert (result["fact_check_rate"], result["fact_tt"]) == (0.75, 3)
     assert (result["correct_rate"], result["correct_tt"]) == (2 / 3, 2), "a rejection passes"
-    assert result_of(facts[3:], 0.0, True)["correct_rate"] == 0
+    assert count_result(facts[3:], 0.0, True)["correct_rate"] == 0
 
 
 def test_rows_are_used_again_where_id_query_answer_and_documents_match(tmp_path: Path) -> None:
     record = RgbRecord("7", "who?", ["Ada"], (("Ada",),))
     documents = Documents((("positive", "Ada was there."),))
-    written = row_of(record, documents, 0.2, assess("Ada", record.required, "en"))
+    written = prediction_row(record, documents, 0.2, assess("Ada", record.required, "en"))
     rows = read_rows(write_lines(tmp_path / "p.json", [written, {**written, "id": 8}]))
     assert json.loads(json.dumps(written)) == rows["7"] and set(rows) == {"7", "8"}
     assert fits(rows["7"], record, documents, original=False)

@@ -13,14 +13,14 @@ from rallebench.core.types import Generate, Message, Outcome, Passage, Question,
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case
 from rallebench.papers.rgb.judge import verdict_on_errors, verdict_on_rejection
-from rallebench.papers.rgb.records import read_records, required_of
+from rallebench.papers.rgb.records import read_records, read_required
 from rallebench.papers.rgb.scoring import (
     Assessment,
     as_scored,
     assess,
     counts,
     is_right,
-    labels_of,
+    label_prediction,
 )
 from rallebench.papers.rgb.suites import holds_the_true_one
 from rallebench.papers.rgb.testbed import Prompt, answering, messages, read_prompt
@@ -50,7 +50,7 @@ ERRORS = "There are factual errors in the provided documents."
 def test_labels_say_which_required_answers_stand_there_or_that_it_declined(
     prediction: str, answer: Any, language: str, labels: tuple[int, ...]
 ) -> None:
-    assert assess(prediction, required_of(answer), language).labels == labels
+    assert assess(prediction, read_required(answer), language).labels == labels
 
 
 @pytest.mark.parametrize(
@@ -196,9 +196,9 @@ def test_published_answers_are_right_by_any_alias_never_empty(shared_data: Path,
             spaced = any(" " in group[pick] for group in record.required)
             if records.language == "en" or not spaced:
                 reply = as_scored(answer, records.language)
-                assert is_right(labels_of(reply, record.required)), record.id
+                assert is_right(label_prediction(reply, record.required)), record.id
         assert record.required
-        assert labels_of("", record.required) == (0,) * len(record.required)
+        assert label_prediction("", record.required) == (0,) * len(record.required)
 
 
 def test_three_published_false_answers_contain_the_true_ones(shared_data: Path) -> None:

@@ -9,12 +9,12 @@ import pytest
 from small_workspace import CommandLine, add_llm, read_lines, write_lines
 
 from rallebench.papers.rgb.builder import (
-    fakes_of,
-    replaced,
-    shape_of,
+    answer_shape,
+    false_answers,
+    replace_answer,
     with_documents,
 )
-from rallebench.papers.rgb.records import RgbRecord, answer_of
+from rallebench.papers.rgb.records import RgbRecord, write_required
 from rallebench.papers.rgb.writing import read_question
 
 REPLIES = {
@@ -71,8 +71,10 @@ def test_documents_are_sorted_by_the_answers_at_word_boundaries_each_once(
 
 
 def test_a_false_copy_has_every_occurrence_replaced_and_the_rest_as_it_was() -> None:
-    assert replaced("Titan, TITAN and titanic.", ("Titan",), "Rhea") == "Rhea, Rhea and titanic."
-    assert replaced("第六届共有70个议席。", ("70",), "90") == "第六届共有90个议席。"
+    assert (
+        replace_answer("Titan, TITAN and titanic.", ("Titan",), "Rhea") == "Rhea, Rhea and titanic."
+    )
+    assert replace_answer("第六届共有70个议席。", ("70",), "90") == "第六届共有90个议席。"
 
 
 def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
@@ -85,10 +87,12 @@ def test_a_false_answer_looks_like_the_true_one_and_differs_from_it() -> None:
     }
     questions = [RgbRecord(qid, "?", "", required) for qid, required in answers.items()]
     questions.append(RgbRecord("f", "?", "", (("1955",),), fake="1066"))
-    fakes = fakes_of(questions)
-    assert fakes == {"a": "Paris", "b": "Tampa", "c": "1955", "f": "1066"} == fakes_of(questions)
-    assert shape_of("12 May 1999") == "99 A 9999"
-    assert answer_of((("a",), ("b", "c"))) == ["a", ["b", "c"]]
+    fakes = false_answers(questions)
+    assert (
+        fakes == {"a": "Paris", "b": "Tampa", "c": "1955", "f": "1066"} == false_answers(questions)
+    )
+    assert answer_shape("12 May 1999") == "99 A 9999"
+    assert write_required((("a",), ("b", "c"))) == ["a", ["b", "c"]]
 
 
 def test_an_index_becomes_files_that_the_tests_take(cli: CommandLine) -> None:

@@ -29,15 +29,15 @@ from rallebench.experiments.benchmarks._ranked import (
     Systems,
     average,
     by_grade,
-    indexed,
+    choose_systems,
     prepared_chain,
     ranked_run,
-    systems_of,
+    request_index,
 )
 from rallebench.experiments.benchmarks.beir.benchmark import BEIR
 from rallebench.experiments.common import bars, failed_note, names_in, string
 from rallebench.experiments.languages import searchable, unlike_english
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 
@@ -105,7 +105,7 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
     for name in names:
         path = known[name]
         corpus_file(path)
-        systems = systems_of(request, path, "beir")
+        systems = choose_systems(request, path, "beir")
         examples = read_questions(path, request.limit, "beir")
         of_language = searchable(name, examples, systems.values(), s["encoder"])
         notes = (*of_language, *(f"{name}: {warning}" for warning in gold_warnings(path)))
@@ -128,7 +128,7 @@ def beir(request: ExperimentRequest) -> Experiment:
     for each in sets:
         for system, recipe in each.systems.items():
             label = f"{each.name} {system}"
-            index = yield from indexed(label, system, recipe, transient=True)
+            index = yield from request_index(label, system, recipe, transient=True)
             chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one may be the query
             run = ranked_run(
                 *(label, each.name, each.examples, chain, columns, {"": by_grade}), file=each.folder
@@ -154,7 +154,7 @@ def _report(
     whys = {
         name: unlike_english(examples)
         or unlike(name, name, len(examples), printed.n.get(name))
-        or unverified("beir", name, examples)
+        or why_unverified("beir", name, examples)
         for name, by in results.items()
         if name in known and (examples := by[systems[0]].request.examples)
     }

@@ -29,16 +29,16 @@ from rallebench.experiments.benchmarks._ranked import (
     RETRIEVE,
     Systems,
     by_grade,
-    indexed,
+    choose_systems,
     prepared_chain,
     ranked_run,
-    systems_of,
+    request_index,
     within,
 )
 from rallebench.experiments.benchmarks.browsecomp.benchmark import BROWSECOMP
 from rallebench.experiments.common import bars, failed_note, names_in, scored_run, several, string
 from rallebench.experiments.languages import searchable
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.workflows import WORKFLOWS, agent_workflows
@@ -99,7 +99,7 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
     for system, recipe in systems.items():
-        index = yield from indexed(f"corpus {system}", system, recipe)
+        index = yield from request_index(f"corpus {system}", system, recipe)
         searched[system] = yield _retrieval(request, system, index, file, questions)
         for workflow in workflows:
             label = f"{workflow} {request.llm} {system}"
@@ -133,7 +133,7 @@ def _systems(request: ExperimentRequest) -> Systems:
             f"The corpus is not named; fetch it with `{CORPUS}`.",
             hint=Hint("set", "corpus=corpus.jsonl"),
         )
-    return systems_of(request, request.workspace.corpus(corpus) if corpus else Path())
+    return choose_systems(request, request.workspace.corpus(corpus) if corpus else Path())
 
 
 def _workflows(request: ExperimentRequest) -> list[str]:
@@ -188,7 +188,7 @@ def _agent(
         agent.flow,
         DatasetRef("browsecomp", str(file), sha256_file(file)),
         questions,
-        _seen,
+        _score_documents,
         SEEN,
         metrics=(ACCURACY, "em", "f1"),
     )
@@ -203,7 +203,7 @@ def _is_there(request: ExperimentRequest, index: str) -> bool:
     return True
 
 
-def _seen(example: Example, episode: Episode) -> Values:
+def _score_documents(example: Example, episode: Episode) -> Values:
     """The documents that the searches of an episode listed."""
     pages = {hit.passage.page_id for hit in episode.hits}
     evidence, gold = example.gold.pages, gold_documents(example.record)
@@ -264,12 +264,12 @@ def _own_rows(
     n, name = published_table(RETRIEVERS).n, "BrowseComp-Plus"
     for label, result in searched.items():
         why = unlike(name, name, len(result.request.examples), n)
-        why = why or unverified("browsecomp", name, result.request.examples)
+        why = why or why_unverified("browsecomp", name, result.request.examples)
         cells = {c: m for c, m in result.means.items() if c in published_table(RETRIEVERS).columns}
         yield own_row(RETRIEVERS, label, cells, why, (DIFFERS,))
     for label, result in acted.items():
         why = unlike(name, name, len(result.request.examples), n)
-        why = why or unverified("browsecomp", name, result.request.examples)
+        why = why or why_unverified("browsecomp", name, result.request.examples)
         cells = {"recall": result.means["evidence recall"], "searches": result.means["searches"]}
         retriever = label.rpartition(" ")[2]
         yield own_row(AGENTS, label, cells, why, (DIFFERS, JUDGED), retriever=retriever)

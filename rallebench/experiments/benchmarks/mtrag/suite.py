@@ -31,17 +31,17 @@ from rallebench.experiments.benchmarks._ranked import (
     RETRIEVE,
     Systems,
     by_grade,
-    indexed,
-    pooled,
+    choose_systems,
+    mean_over_questions,
     prepared_chain,
     ranked_run,
-    systems_of,
+    request_index,
     within,
 )
 from rallebench.experiments.benchmarks.mtrag.benchmark import MTRAG
 from rallebench.experiments.common import bars, failed_note, in_folder, several, string, values_in
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 
@@ -115,7 +115,7 @@ def read_domains(request: ExperimentRequest) -> list[Domain]:
                 f"{folder} has no corpora/passage_level/{name}.jsonl; unpack {name}.jsonl.zip.",
                 hint=Hint("set", "datasets=NAME"),
             )
-        systems = systems_of(request, corpus, "jsonl")
+        systems = choose_systems(request, corpus, "jsonl")
         questions = {form: _questions(tasks / name, name, form, answers) for form in forms}
         questions = {form: each[: request.limit] for form, each in questions.items()}
         every = tuple(example for of_form in questions.values() for example in of_form)
@@ -192,7 +192,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
     notes = [*_language_notes(request, domains)]
     for domain in domains:
         for kind, recipe in domain.systems.items():
-            index = yield from indexed(f"{domain.name} {kind}", kind, recipe, transient=True)
+            index = yield from request_index(f"{domain.name} {kind}", kind, recipe, transient=True)
             k = request.settings["k"] if request.llm else DEPTH
             chain = prepared_chain(request, READ if request.llm else RETRIEVE, index, k)
             for form, questions in domain.questions.items():
@@ -242,8 +242,8 @@ def _report(
     rows: list[tuple[Any, ...]] = []
     for (kind, form), each in results.items():
         questions = sum(len(result.request.examples) for result in each)
-        means = (pooled(each, column) for column in columns)
-        spoken = (_weighted(each, metric) for metric in answers)
+        means = (mean_over_questions(each, column) for column in columns)
+        spoken = (_metric_mean(each, metric) for metric in answers)
         rows.append((f"{kind}, {FORMS[form]}", questions, *means, *spoken))
     printed = published_table(PRINTED)
     own = list(_own_rows(results, columns))
@@ -267,11 +267,15 @@ def _report(
     best = HEADLINE if HEADLINE in columns else columns[-1]
     series = {
         kind: [
-            (FORMS[form], pooled(each, best)) for (k, form), each in results.items() if k == kind
+            (FORMS[form], mean_over_questions(each, best))
+            for (k, form), each in results.items()
+            if k == kind
         ]
         for kind in dict.fromkeys(kind for kind, _ in results)
     }
-    by_form = {f"{kind} {form}": pooled(each, best) for (kind, form), each in results.items()}
+    by_form = {
+        f"{kind} {form}": mean_over_questions(each, best) for (kind, form), each in results.items()
+    }
     return Report(
         {
             "headline": best,
@@ -309,13 +313,15 @@ def _own_rows(
             ours = theirs if len(each) == len(DOMAINS) else f"{len(each)} of them"
             every = (example for result in each for example in result.request.examples)
             why = unlike_english(every) or unlike(ours, theirs, n, printed.n) or _strange(each)
-            cells = {c: Estimate(pooled(each, c), None, None, n) for c in columns}
+            cells = {c: Estimate(mean_over_questions(each, c), None, None, n) for c in columns}
             yield own_row(PRINTED, kind, cells, why, form=form)
 
 
 def _strange(results: Sequence[RunResult]) -> str:
     """The reason why the questions of some domain are not MTRAG's; '' if all are."""
-    reasons = (unverified("mtrag", _domain(result), result.request.examples) for result in results)
+    reasons = (
+        why_unverified("mtrag", _domain(result), result.request.examples) for result in results
+    )
     return next(filter(None, reasons), "")
 
 
@@ -328,7 +334,7 @@ def _mean(result: RunResult, metric: str) -> float | None:
     return mean.value if mean else None
 
 
-def _weighted(results: Sequence[RunResult], metric: str) -> float | None:
+def _metric_mean(results: Sequence[RunResult], metric: str) -> float | None:
     """The mean of a registered metric over the questions of all sets."""
     known = [(mean, len(r.episodes)) for r in results if (mean := _mean(r, metric)) is not None]
     total = sum(n for _, n in known)

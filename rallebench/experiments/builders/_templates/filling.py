@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.experiments.builders._templates.tables import SourceTable
-from rallebench.experiments.builders._templates.template import PLACE, Template, indexed
-from rallebench.experiments.builders.replies import line_of
+from rallebench.experiments.builders._templates.template import PLACE, Template, split_index
+from rallebench.experiments.builders.replies import one_line
 
 EMPTY = "with an empty value"
 AMBIGUOUS = "that fit several with different answers"
@@ -70,7 +70,7 @@ def _groups(
 ) -> dict[str, _Group]:
     groups: dict[str, _Group] = {}
     key = tables[template.table].key
-    for number, row in _joined(template, tables):
+    for number, row in _join_rows(template, tables):
         texts = {column: _text(_value(row, column)) for column in template.question_columns}
         answers = _answer_texts(template, row)
         best = _number(_value(row, template.best.lstrip("-"))) if template.best else None
@@ -85,7 +85,7 @@ def _groups(
     return groups
 
 
-def _joined(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[tuple[int, Row]]:
+def _join_rows(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[tuple[int, Row]]:
     """(number of the base row, the row with what is joined to it)."""
     lookups = []
     for join in template.join:
@@ -115,7 +115,7 @@ def _fits(template: Template, row: Row, partly: bool = False) -> bool:
     return all(
         value in _values(_value(row, column))
         for column, value in template.where.items()
-        if not partly or indexed(column)[0] in row
+        if not partly or split_index(column)[0] in row
     )
 
 
@@ -160,7 +160,7 @@ def _put(text: str, values: Mapping[str, str]) -> str:
 
 
 def _value(row: Row, column: str) -> Any:
-    name, at = indexed(column)
+    name, at = split_index(column)
     value = row.get(name)
     if at is None:
         return value
@@ -180,7 +180,7 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(filter(None, map(_text, value)))
     whole = isinstance(value, float) and value.is_integer()
-    return line_of(int(value) if whole else value)
+    return one_line(int(value) if whole else value)
 
 
 def _number(value: Any) -> float | None:

@@ -11,7 +11,7 @@ from rallebench.core.prompts import fill_template
 from rallebench.core.structured import decode_json, find_json
 from rallebench.core.types import Flow, Generate, Message, Outcome
 from rallebench.experiments.builders._templates.tables import SourceTable
-from rallebench.experiments.builders._templates.template import check, template_of
+from rallebench.experiments.builders._templates.template import check, parse_template
 
 SHOWN_ROWS, SHOWN_CHARACTERS = 3, 160
 REPEATED = "was proposed before"
@@ -29,7 +29,7 @@ def propose(
 ) -> Flow:
     """Ask for ``number`` templates over a table; the answer is the reply's text."""
     text = fill_template(
-        prompt, {"NUMBER": str(number), "TABLE": table, "COLUMNS": described(tables[table])}
+        prompt, {"NUMBER": str(number), "TABLE": table, "COLUMNS": describe_columns(tables[table])}
     )
     reply = yield Generate(
         llm,
@@ -41,7 +41,7 @@ def propose(
     return Outcome(reply.text.strip())
 
 
-def described(table: SourceTable) -> str:
+def describe_columns(table: SourceTable) -> str:
     """A table's columns with the beginning of its first values."""
     lines = [f'Table "{table.name}", {len(table.rows)} rows:']
     for column in table.columns:
@@ -69,7 +69,7 @@ def read_proposals(
         plain = {"question": question, "answer": answer}
         try:
             check(
-                template_of({**plain, "table": table}, list(tables), "proposed", "the proposal"),
+                parse_template({**plain, "table": table}, list(tables), "proposed", "the proposal"),
                 tables,
             )
             why = REPEATED if question.casefold() in seen else ""

@@ -99,7 +99,7 @@ def places(reference: str, workspace: WorkspaceFolder) -> dict[str, Path]:
     return files
 
 
-def stamp_of(files: Mapping[str, Path]) -> str:
+def fingerprint_files(files: Mapping[str, Path]) -> str:
     """Digits that change when a table does."""
     stats = [
         (name, path.name, file.stat().st_size, file.stat().st_mtime_ns)
@@ -210,10 +210,10 @@ def _csv(source: Source) -> Iterator[Row]:
         if len(fields) != len(names):
             source.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
         else:
-            yield {key: _listed(field.strip()) for key, field in zip(names, fields)}
+            yield {key: _parse_list(field.strip()) for key, field in zip(names, fields)}
 
 
-def _listed(field: str) -> Any:
+def _parse_list(field: str) -> Any:
     """A CSV field that is a JSON list is one."""
     if field.startswith("[") and field.endswith("]"):
         with suppress(ValueError, RecursionError):

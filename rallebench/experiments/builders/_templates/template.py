@@ -123,14 +123,16 @@ def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
     templates: dict[str, Template] = {}
     for number, row in enumerate(rows, 1):
         where = f"{path}, template {number}"
-        template = template_of(row, list(tables), f"t{number}", where, parts)
+        template = parse_template(row, list(tables), f"t{number}", where, parts)
         if template.id in templates:
             raise BadFileError(f"{path}: two templates have the id {template.id!r}.")
         templates[template.id] = template
     return tuple(templates.values())
 
 
-def template_of(row: Any, tables: list[str], own_id: str, where: str, more: str = "") -> Template:
+def parse_template(
+    row: Any, tables: list[str], own_id: str, where: str, more: str = ""
+) -> Template:
     """A template as JSON gives it, with ``own_id`` if it has no id; ``check`` checks its columns. Raises BadFileError about
     ``where``; ``more`` ends its sentence about a wrong part."""
     template = parse_entry(Template, row, where, more)
@@ -177,7 +179,7 @@ def check(template: Template, tables: Mapping[str, SourceTable]) -> None:
 
 
 def _check_column(template: Template, column: str, columns: list[str], where: str = "") -> None:
-    name, _ = indexed(column)
+    name, _ = split_index(column)
     if name not in columns:
         near = get_close_matches(name, columns, 1)
         its = f"Its columns are {', '.join(columns)[:300]}."
@@ -189,10 +191,10 @@ def _check_column(template: Template, column: str, columns: list[str], where: st
         )
 
 
-def indexed(column: str) -> tuple[str, int | None]:
+def split_index(column: str) -> tuple[str, int | None]:
     """A column and which of its values is meant, None for all.
 
-    >>> indexed("authors.name[0]"), indexed("name")
+    >>> split_index("authors.name[0]"), split_index("name")
     (('authors.name', 0), ('name', None))
     """
     match = _INDEX.fullmatch(column)
