@@ -28,10 +28,10 @@ from rallebench.core.structured import check_schema
 from rallebench.core.types import Episode, Example, Generate, Gold, Message, Question, ToolSpec
 from rallebench.engine import loop
 from rallebench.engine.statistics import means
-from rallebench.metrics.judges import judge_named, judgement_of
+from rallebench.metrics.judges import judge_named, read_judgement
 from rallebench.services.workbench import Workbench
 from rallebench.workflows._actions import parse_action
-from rallebench.workflows._calling import FINISHING, move_of, read_arguments
+from rallebench.workflows._calling import FINISHING, read_arguments, read_move
 from rallebench.workspace.flows import prepare_agent
 
 MODEL, FREE, RETRIEVER = "small", "small-free", "starter-bm25"
@@ -151,7 +151,7 @@ def readable(workflow: str, episode: Episode, tools: Sequence[ToolSpec]) -> list
         if not isinstance(step.request, Generate):
             continue
         if workflow != "react":
-            call = move_of(step.reply, 1).call
+            call = read_move(step.reply, 1).call
             known = {tool.name: tool for tool in tools}
             fits = call is not None and call.name in known
             if call is not None and fits:
@@ -194,7 +194,7 @@ def judged(name: str, size: Size, llm: Any) -> list[list[bool]]:
 
     questions = [example.question for example in examples.values()]
     episodes = loop.run(flow, questions, Backends({}, {MODEL: llm}), batch_size=8)
-    return [[not judgement_of(episode).failure] for episode in episodes]
+    return [[not read_judgement(episode).failure] for episode in episodes]
 
 
 def share_of(episodes: Sequence[Sequence[bool]]) -> tuple[Estimate, str]:

@@ -37,7 +37,7 @@ from loop_overhead import (
 from rallebench.core.backends import Backends
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.llms import LLMS
-from rallebench.llms.scripted import Scripted, prompt_of
+from rallebench.llms.scripted import Scripted, request_text
 
 READER = "extractive-reader"
 EDITED = ANSWER.replace("in 5 words or less", "in a few words")
@@ -91,7 +91,7 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
     direct, expected = _report.timed(
         lambda: directly(texts, retriever, first, last, prompt, EDITED)
     )
-    edited = {prompt_of(request) for request in last.requests}
+    edited = {request_text(request) for request in last.requests}
     for number in range(rounds):
         reply_cache = ReplyCache(folder / f"memo-{number}.sqlite")
         took, _ = by_the_runner(
@@ -103,7 +103,7 @@ def measure(folder: Path, questions: int, rounds: int, kind: str, delay: float) 
         took, run = by_the_runner(folder, f"again-{number}", chain, records, backends, reply_cache)
         again.append(took)
         reasked += first.requests + retriever.requests - requests
-        missing += len(edited - {prompt_of(request) for request in last.requests[calls:]})
+        missing += len(edited - {request_text(request) for request in last.requests[calls:]})
         wrong += sum(a != b for a, b in zip(answers_of(run, records), expected, strict=True))
         reply_cache.close()
     seconds, each = [took.wall for took in again], 1000 / questions

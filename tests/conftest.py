@@ -110,11 +110,11 @@ def smollm2_cache(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) 
     """A workspace's cache that holds the real model converted."""
     from rallebench.checkpoints.gguf import gguf_model
     from rallebench.core.events import complete
-    from rallebench.llms._transformers.converting import converted
+    from rallebench.llms._transformers.converting import convert_model
 
     # The processes of one test run share the conversion, which waits for its turn.
     shared = "PYTEST_XDIST_WORKER" in os.environ
     base = tmp_path_factory.getbasetemp()
     cache = base.parent / "smollm2-cache" if shared else tmp_path_factory.mktemp("smollm2-cache")
-    complete(converted(gguf_model(smollm2_file), cache))
+    complete(convert_model(gguf_model(smollm2_file), cache))
     return cache

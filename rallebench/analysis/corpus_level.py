@@ -16,7 +16,7 @@ from rallebench.core.types import Episode, Example
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.statistics import FEWEST_PAIRED
 from rallebench.metrics import Counted, metric
-from rallebench.metrics.scorers import summed
+from rallebench.metrics.scorers import sum_counts
 
 RESAMPLES, PIECE = 1000, 100
 
@@ -42,7 +42,7 @@ def corpus_level(
         over_all([(answered[e.question.qid], e.gold) for e in examples], option)
         for answered in episodes
     ]
-    values = [summed(counted) for counted in runs]
+    values = [sum_counts(counted) for counted in runs]
     gaps = [None, *(value - values[0] for value in values[1:])]
     scores = [CorpusScore(v, None, None, len(examples), gap) for v, gap in zip(values, gaps)]
     clusters = find_clusters(examples)

@@ -58,7 +58,7 @@ def measure(
         )
     different = list(dict.fromkeys(own[name] for own in definitions))
     known = (runs[0].report() or RunReport()).own.get(name)
-    judge = METRICS.judge_of(name)
+    judge = METRICS.find_judge(name)
     about = Card(
         name,
         name,

@@ -36,7 +36,7 @@ def bindings(question: Question, steps: Sequence[Step]) -> dict[str, Any]:
     return {
         "question": question.text,
         "history": history_text(question.history),
-        "prompt": [prompt_of(step.request) for step in steps],
+        "prompt": [request_prompt(step.request) for step in steps],
         "response": [step.reply.text for step in steps],
         "wiki_id_title": [wiki_id_title(step) for step in steps],
         "documents": [documents(step) for step in steps],
@@ -48,7 +48,7 @@ def history_text(history: Sequence[Message]) -> str:
     return "\n".join(f"{message.role.capitalize()}: {message.content}" for message in history)
 
 
-def prompt_of(request: Request) -> str:
+def request_prompt(request: Request) -> str:
     """Return the filled template of a request: the query, the last user message, or the note."""
     if isinstance(request, Retrieve):
         return request.query
@@ -132,7 +132,7 @@ def sources(question: str, steps: Sequence[Step]) -> list[Hit]:
     """Return the retrieved passages that the last prompt contains word for word, best first, without duplicates."""
     if len(steps) < 2:
         return list(steps[-1].reply.hits) if steps else []
-    seen = evidence(prompt_of(steps[-1].request), Question("", question), steps[:-1]).passages
+    seen = evidence(request_prompt(steps[-1].request), Question("", question), steps[:-1]).passages
     hits = {
         hit.passage.doc_id: hit
         for step in reversed(steps[:-1])

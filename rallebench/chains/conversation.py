@@ -156,7 +156,7 @@ def with_names(question: Question) -> str:
             answer = message.content
             continue
         topic = message.content.strip()
-        collected += [*names(topic), *_names_of(answer)]
+        collected += [*names(topic), *_answer_names(answer)]
         answer = ""
         if not leans(topic):
             break
@@ -215,7 +215,7 @@ def names(text: str) -> list[str]:
     return list(dict.fromkeys([*_QUOTED.findall(text), *parts]))
 
 
-def _names_of(answer: str) -> list[str]:
+def _answer_names(answer: str) -> list[str]:
     """Return an answer that is itself a name, else the first names of its first sentence."""
     answer = answer.strip().rstrip(".。")
     named = sum(map(len, names(answer)))

@@ -24,11 +24,11 @@ def override(
         raise UsageError(f"k is {k}; the number of passages must be 1 to {MAX_K:,}.")
     targets = {"generate": llm, "retrieve": retriever}
 
-    def changed(action: Action) -> Action:
+    def override_action(action: Action) -> Action:
         new_k = k if k and action.kind == "retrieve" else action.k
         return replace(action, target=targets.get(action.kind) or action.target, k=new_k)
 
-    return replace(chain, actions=tuple(map(changed, chain.actions)))
+    return replace(chain, actions=tuple(map(override_action, chain.actions)))
 
 
 def overridden(

@@ -58,7 +58,7 @@ def experiment_from_json(value: Any, place: str = "the file", name: str = "") ->
     listed = config.get("chain")
     if not isinstance(listed, list) or not listed:
         raise BadFileError(
-            f"{place}: 'chain' is {quoted(listed)}; it should be a list of at least one action."
+            f"{place}: 'chain' is {quote_value(listed)}; it should be a list of at least one action."
         )
     length = _whole(config.get("len_chain"), f"{place}: 'len_chain'", len(listed))
     if not 1 <= length <= len(listed):
@@ -85,14 +85,16 @@ def _with_dataset(chain: Chain, value: Any, place: str) -> Experiment:
 
 def _action(value: Any, place: str) -> Action:
     saved = as_object(value, place)
-    kind = _one_of(_ACTION_KINDS, saved.get("function"), f"{place}: 'function'")
+    kind = _choice(_ACTION_KINDS, saved.get("function"), f"{place}: 'function'")
     written = saved.get("f-strings_or_eval")
-    dialect = _one_of(
+    dialect = _choice(
         _DIALECTS, "f-strings" if written is None else written, f"{place}: 'f-strings_or_eval'"
     )
     template = saved.get("prompt_template")
     if not isinstance(template, str):
-        raise BadFileError(f"{place}: 'prompt_template' is {quoted(template)}; it should be text.")
+        raise BadFileError(
+            f"{place}: 'prompt_template' is {quote_value(template)}; it should be text."
+        )
     target = (
         _text(saved.get(_TARGETS[kind]), f"{place}: {_TARGETS[kind]!r}") if kind in _TARGETS else ""
     )
@@ -120,11 +122,11 @@ def experiment_to_json(
         "num_evaluate": num_evaluate or -1,
         "batch_size": batch_size,
     }
-    actions = [_saved(action) for action in chain.actions]
+    actions = [_action_json(action) for action in chain.actions]
     return {"chain_config": {"dataset": dataset, "len_chain": len(actions), "chain": actions}}
 
 
-def _saved(action: Action) -> dict[str, Any]:
+def _action_json(action: Action) -> dict[str, Any]:
     saved: dict[str, Any] = {
         "prompt_template": action.template,
         "function": _FUNCTIONS[action.kind],
@@ -180,13 +182,13 @@ def _read_yaml(path: Path) -> Any:
 def as_object(value: Any, place: str) -> dict[str, Any]:
     """Return ``value`` if it is a JSON object. Raises BadFileError about ``place``."""
     if not isinstance(value, dict):
-        raise BadFileError(f"{place} is {quoted(value)}; it should be a JSON object.")
+        raise BadFileError(f"{place} is {quote_value(value)}; it should be a JSON object.")
     return value
 
 
 def _text(value: Any, place: str) -> str:
     if value is not None and not isinstance(value, str):
-        raise BadFileError(f"{place} is {quoted(value)}; it should be text.")
+        raise BadFileError(f"{place} is {quote_value(value)}; it should be text.")
     return value or ""
 
 
@@ -198,15 +200,17 @@ def _whole(value: Any, place: str, default: int) -> int:
         return int(value)
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1:
         return int(value)
-    raise BadFileError(f"{place} is {quoted(value)}; it should be a whole number.")
+    raise BadFileError(f"{place} is {quote_value(value)}; it should be a whole number.")
 
 
-def _one_of(known: Mapping[str, Any], value: Any, place: str) -> Any:
+def _choice(known: Mapping[str, Any], value: Any, place: str) -> Any:
     if not isinstance(value, str) or value not in known:
-        raise BadFileError(f"{place} is {quoted(value)}; it must be one of {', '.join(known)}.")
+        raise BadFileError(
+            f"{place} is {quote_value(value)}; it must be one of {', '.join(known)}."
+        )
     return known[value]
 
 
-def quoted(value: Any) -> str:
+def quote_value(value: Any) -> str:
     """Quote a value of the file for a sentence."""
     return "missing" if value is None else reprlib.repr(value)

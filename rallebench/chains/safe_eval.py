@@ -28,7 +28,7 @@ from rallebench.chains.safe_values import (
     check_key,
     clip,
     item,
-    joined,
+    join_texts,
     kind,
 )
 
@@ -125,13 +125,13 @@ class _Evaluation:
                 texts.append(right)
                 continue
             if texts:
-                total, texts = joined(texts, self.budget), []
+                total, texts = join_texts(texts, self.budget), []
             try:
                 total = arithmetic(link.op, total, right, self.budget)
             except TemplateRefused as refusal:
                 refusal.at = self.parsed.place(link.right)
                 raise
-        return joined(texts, self.budget) if texts else total
+        return join_texts(texts, self.budget) if texts else total
 
     def unary(self, node: ast.UnaryOp, scope: Scope) -> Value:
         operand = self.value(node.operand, scope)
@@ -164,9 +164,9 @@ class _Evaluation:
     # ── texts and calls ──
 
     def fstring(self, node: ast.JoinedStr, scope: Scope) -> str:
-        return joined((self.value(part, scope) for part in node.values), self.budget)
+        return join_texts((self.value(part, scope) for part in node.values), self.budget)
 
-    def formatted(self, node: ast.FormattedValue, scope: Scope) -> str:
+    def format_field(self, node: ast.FormattedValue, scope: Scope) -> str:
         value = self.value(node.value, scope)
         conversion = "" if node.conversion < 0 else chr(node.conversion)
         spec = self.value(node.format_spec, scope) if node.format_spec else ""
@@ -255,7 +255,7 @@ _HANDLERS: Mapping[type[ast.expr], Callable[[_Evaluation, Any, Scope], Value]] =
     ast.Compare: _Evaluation.compare,
     ast.IfExp: _Evaluation.conditional,
     ast.JoinedStr: _Evaluation.fstring,
-    ast.FormattedValue: _Evaluation.formatted,
+    ast.FormattedValue: _Evaluation.format_field,
     ast.Call: _Evaluation.call,
     ast.List: _Evaluation.display,
     ast.Tuple: _Evaluation.display,

@@ -26,7 +26,7 @@ from rallebench.chains.safe_values import (
     as_text,
     clip,
     item,
-    joined,
+    join_texts,
     kind,
 )
 
@@ -171,23 +171,23 @@ def format_value(value: Value, conversion: str, spec: str, budget: Budget) -> st
         ) from None
 
 
-def fill(pieces: Sequence[str | Field], value_of: Callable[[Field], Value], budget: Budget) -> str:
-    """Fill parsed ``pieces``; ``value_of`` returns a field's variable. Errors carry the position."""
-    return joined((_written(piece, value_of, budget) for piece in pieces), budget)
+def fill(pieces: Sequence[str | Field], get_value: Callable[[Field], Value], budget: Budget) -> str:
+    """Fill parsed ``pieces``; ``get_value`` returns a field's variable. Errors carry the position."""
+    return join_texts((_render_piece(piece, get_value, budget) for piece in pieces), budget)
 
 
-def _written(piece: str | Field, value_of: Callable[[Field], Value], budget: Budget) -> str:
+def _render_piece(piece: str | Field, get_value: Callable[[Field], Value], budget: Budget) -> str:
     if isinstance(piece, str):
         return piece
     try:
-        return _fill_field(piece, value_of, budget)
+        return _fill_field(piece, get_value, budget)
     except TemplateRefused as refusal:
         refusal.at = piece.at
         raise
 
 
-def _fill_field(field: Field, value_of: Callable[[Field], Value], budget: Budget) -> str:
-    value, label = value_of(field), field.name
+def _fill_field(field: Field, get_value: Callable[[Field], Value], budget: Budget) -> str:
+    value, label = get_value(field), field.name
     for key in field.keys:
         budget.spend(STEP)
         value = item(value, key, label, budget)
@@ -203,7 +203,7 @@ def format_call(
     following = iter(range(len(args)))
     styles: set[bool] = set()
 
-    def value_of(field: Field) -> Value:
+    def get_value(field: Field) -> Value:
         if field.name and not field.name.isdecimal():
             if field.name in kwargs:
                 return kwargs[field.name]
@@ -218,4 +218,4 @@ def format_call(
             )
         return args[position]
 
-    return fill(parse_format(text), value_of, budget)
+    return fill(parse_format(text), get_value, budget)

@@ -84,7 +84,7 @@ def _sum(budget: Budget, values: Value, /, start: Value = 0) -> Value:
     return total
 
 
-def _sorted(budget: Budget, values: Value, /, *, reverse: bool = False) -> list[Value]:
+def _sort_values(budget: Budget, values: Value, /, *, reverse: bool = False) -> list[Value]:
     unsorted = elements(values, budget, ordered=False)
     levels = 1 + math.ceil(math.log2(len(unsorted) + 1))
     budget.elements(len(unsorted))
@@ -103,7 +103,7 @@ def _sorted(budget: Budget, values: Value, /, *, reverse: bool = False) -> list[
     return sorted(unsorted, reverse=bool(reverse))
 
 
-def _reversed(budget: Budget, values: Value, /) -> list[Value]:
+def _reverse_values(budget: Budget, values: Value, /) -> list[Value]:
     items = elements(values, budget)
     budget.elements(len(items))
     return list(reversed(items))
@@ -123,7 +123,7 @@ def _zip(budget: Budget, *values: Value) -> list[Value]:
     return list(zip(*columns, strict=False))
 
 
-def _tested(values: Value, budget: Budget) -> Iterable[Value]:
+def _check_each(values: Value, budget: Budget) -> Iterable[Value]:
     items: Iterable[Value] = elements(values, budget, ordered=False)
     budget.spend(8 * _len(budget, values))
     return items
@@ -143,12 +143,12 @@ FUNCTIONS: Mapping[str, Method] = {
     "min": _extreme("min", less),
     "max": _extreme("max", lambda candidate, best, budget: less(best, candidate, budget)),
     "sum": _sum,
-    "sorted": _sorted,
-    "reversed": _reversed,
+    "sorted": _sort_values,
+    "reversed": _reverse_values,
     "enumerate": _enumerate,
     "zip": _zip,
-    "any": lambda budget, values, /: any(_tested(values, budget)),
-    "all": lambda budget, values, /: all(_tested(values, budget)),
+    "any": lambda budget, values, /: any(_check_each(values, budget)),
+    "all": lambda budget, values, /: all(_check_each(values, budget)),
     "range": _range,
 }
 
@@ -186,7 +186,7 @@ def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget
     if isinstance(operator, ast.Mult):
         sequence, times = (right, left) if type(left) in (int, bool) else (left, right)
         if type(sequence) in (str, list, tuple) and type(times) in (int, bool):
-            return _repeated(sequence, max(0, times), budget)
+            return _repeat(sequence, max(0, times), budget)
     if isinstance(operator, ast.Mod) and type(left) is str:
         raise TemplateRefused(PERCENT)
     text_and_other = sign == "+" and str in (type(left), type(right))
@@ -194,7 +194,7 @@ def arithmetic(operator: ast.operator, left: Value, right: Value, budget: Budget
     raise TemplateRefused(f"{kind(left)} {sign} {kind(right)} is not allowed{hint}")
 
 
-def _repeated(sequence: Value, times: int, budget: Budget) -> Value:
+def _repeat(sequence: Value, times: int, budget: Budget) -> Value:
     if type(sequence) is str:
         budget.text(len(sequence) * times, sequence.isascii())
     else:

@@ -166,7 +166,7 @@ def check_key(key: Value, budget: Budget) -> Value:
     return key
 
 
-def joined(pieces: Iterable[str], budget: Budget) -> str:
+def join_texts(pieces: Iterable[str], budget: Budget) -> str:
     """Return ``"".join(pieces)``, refused as soon as it is too long."""
     parts: list[str] = []
     length = 0
@@ -187,7 +187,7 @@ def as_repr(value: Value, budget: Budget) -> str:
     if type(value) not in SCALARS:
         pieces: list[str] = []
         _write(value, pieces, budget)
-        return joined(pieces, budget)
+        return join_texts(pieces, budget)
     text = repr(value)  # at most ten times as long as the text it is made from
     budget.text(len(text), text.isascii())
     return text
@@ -221,15 +221,15 @@ def equal(left: Value, right: Value, budget: Budget) -> bool:
     if len(left) != len(right):
         return False
     if type(left) is set:
-        return all(check_key(key, budget) in right for key in _paid(left, budget))
+        return all(check_key(key, budget) in right for key in _pay_for_each(left, budget))
     if type(left) is dict:
         return all(
             check_key(key, budget) in right and same(left[key], right[key], budget)
-            for key in _paid(left, budget)
+            for key in _pay_for_each(left, budget)
         )
     return all(
         same(first, second, budget)
-        for first, second in zip(_paid(left, budget), right, strict=True)
+        for first, second in zip(_pay_for_each(left, budget), right, strict=True)
     )
 
 
@@ -250,14 +250,14 @@ def less(left: Value, right: Value, budget: Budget, *, or_equal: bool = False) -
         budget.spend(4 * min(len(left), len(right)))
         return left <= right if or_equal else left < right
     if type(left) is type(right) and type(left) in (list, tuple):
-        for first, second in zip(_paid(left, budget), right, strict=False):
+        for first, second in zip(_pay_for_each(left, budget), right, strict=False):
             if not same(first, second, budget):
                 return less(first, second, budget, or_equal=or_equal)
         return len(left) <= len(right) if or_equal else len(left) < len(right)
     raise TemplateRefused(f"{kind(left)} and {kind(right)} have no order")
 
 
-def _paid(values: Iterable[Value], budget: Budget) -> Iterable[Value]:
+def _pay_for_each(values: Iterable[Value], budget: Budget) -> Iterable[Value]:
     for value in values:
         budget.spend(STEP)
         yield value

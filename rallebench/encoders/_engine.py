@@ -16,7 +16,7 @@ import numpy as np
 from rallebench.core.errors import BackendError, BackendMemoryError
 from rallebench.encoders import Batches, Role, Vectors
 from rallebench.encoders.checking import VectorCheck
-from rallebench.encoders.half_precision import halved, has_bfloat16
+from rallebench.encoders.half_precision import has_bfloat16, to_half_precision
 
 CPU_TOKENS, GPU_TOKENS = 1024, 32768
 """Tokens per batch. On a CPU, more exceed the cache; on a GPU, fewer leave it idle."""
@@ -61,7 +61,7 @@ class TransformerEncoder:
 
     def encode(self, texts: Sequence[str], *, role: Role = "passage") -> Vectors:
         """Return float32 (n, dim), unit length, in the order of ``texts``, each encoded with the prompt of the role."""
-        return filled(len(texts), self.dim, self.batches(texts, self.model, role))
+        return collect_rows(len(texts), self.dim, self.batches(texts, self.model, role))
 
     def count_tokens(self, queries: Sequence[str]) -> list[int]:
         """Count the tokens of each query with its prompt, including the model's special tokens, after truncation."""
@@ -70,7 +70,7 @@ class TransformerEncoder:
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """See ``BulkEncoder``."""
-        model = self.model if dtype == "float32" else halved(self.model)
+        model = self.model if dtype == "float32" else to_half_precision(self.model)
         return lambda texts: self.batches(texts, model, "passage")
 
     def batches(self, texts: Sequence[str], model: Any, role: Role) -> Batches:
@@ -82,9 +82,9 @@ class TransformerEncoder:
         order = np.argsort(-lengths, kind="stable")
         for start, stop in cuts(lengths[order], self._budget(), self._batch):
             rows = order[start:stop]
-            yield rows, self._checked(texts, rows, [tokens[row] for row in rows], model)
+            yield rows, self._check_rows(texts, rows, [tokens[row] for row in rows], model)
 
-    def _checked(
+    def _check_rows(
         self, texts: Sequence[str], rows: Any, tokens: Sequence[Sequence[int]], model: Any
     ) -> Vectors:
         """Return unit vectors of some rows of ``texts``. Raises BackendError for broken ones."""
@@ -146,7 +146,7 @@ class TransformerEncoder:
         return vectors
 
 
-def filled(count: int, dim: int, batches: Batches) -> Vectors:
+def collect_rows(count: int, dim: int, batches: Batches) -> Vectors:
     """Collect (rows, vectors) in any order into one float32 array (count, dim)."""
     vectors = np.zeros((count, dim), dtype=np.float32)
     for rows, batch in batches:

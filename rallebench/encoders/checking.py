@@ -22,10 +22,10 @@ ROUNDING = 1e-5
 _OTHER = re.compile(r"[\W_]+")
 
 
-def letters_of(text: str) -> str:
+def significant_letters(text: str) -> str:
     """Return the letters and digits that distinguish a text, without case and accents; '' if it has none.
 
-    >>> letters_of(" The Élysée, 2nd! "), letters_of("—")
+    >>> significant_letters(" The Élysée, 2nd! "), significant_letters("—")
     ('theelysee2nd', '')
     """
     beginning = unicodedata.normalize("NFKD", text[: 4 * COMPARED].casefold())
@@ -49,16 +49,18 @@ class VectorCheck:
         self, texts: Sequence[str], vectors: Vectors, key: Callable[[int], str] | None = None
     ) -> Vectors:
         """Normalise the vectors of ``texts``; see ``fault``. Raises BackendError for broken ones."""
-        if fault := self.fault_of(texts, vectors, key):
+        if fault := self.find_fault(texts, vectors, key):
             raise BackendError(f"The encoder {self._name!r} gave {fault}. {self._mend}")
         return unit(vectors)
 
-    def fault_of(
+    def find_fault(
         self, texts: Sequence[str], vectors: Vectors, key: Callable[[int], str] | None = None
     ) -> str:
         """Return the ``fault`` of vectors with known texts; ``key``: by default the text's letters."""
         return self.fault(
-            vectors, key or (lambda row: letters_of(texts[row])), lambda row: _quoted(texts[row])
+            vectors,
+            key or (lambda row: significant_letters(texts[row])),
+            lambda row: _quote(texts[row]),
         )
 
     def fault(self, vectors: Vectors, key: Callable[[int], str], name: Callable[[int], str]) -> str:
@@ -101,6 +103,6 @@ def unit(vectors: Vectors) -> Vectors:
     return rows
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     line = " ".join(text.split())
     return repr(line if len(line) <= 60 else f"{line[:59]}…")

@@ -41,7 +41,7 @@ def has_bfloat16_here() -> bool:
     return bool(re.search(r"\b(avx512_bf16|amx_tile|bf16)\b", features))
 
 
-def halved(model: Any) -> Any:
+def to_half_precision(model: Any) -> Any:
     """Copy ``model`` with matrix products in bfloat16 and everything else in float32.
 
     Sums between layers in bfloat16 would be little faster and change twice as many places of a ranking. Only the

@@ -53,7 +53,7 @@ class MiniLM(TransformerEncoder):
     fingerprint = f"all-MiniLM-L6-v2@{WEIGHTS_SHA256[:12]}/mean/256"
 
     def __init__(self, dtype: str = "auto") -> None:
-        from rallebench.encoders.sentence_transformers import taken
+        from rallebench.encoders.sentence_transformers import memory_taken
 
         folder = str(model_folder())
         import_class(folder)
@@ -65,7 +65,7 @@ class MiniLM(TransformerEncoder):
         tokenizer: Any = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         model: Any = AutoModel.from_pretrained(folder, local_files_only=True).eval()
         super().__init__("minilm", tokenizer, model, _mean, MAX_TOKENS, 384, dtype=dtype)
-        self.memory = taken(model, before)
+        self.memory = memory_taken(model, before)
 
 
 def _mean(model: Any, features: dict[str, Any]) -> Any:

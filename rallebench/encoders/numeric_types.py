@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rallebench.encoders import BulkEncoder, Encoder, Vectors
-from rallebench.encoders._engine import filled
+from rallebench.encoders._engine import collect_rows
 
 SAMPLE, QUERIES, DEPTH = 256, 32, 10
 LEAST_OVERLAP = 0.995
@@ -52,14 +52,14 @@ def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
 
     Each type encodes all texts once, after a warm-up.
     """
-    exact, slow = _encoded(encoder, "float32", texts)
+    exact, slow = _encode_timed(encoder, "float32", texts)
     best, best_speed = "float32", slow * LEAST_GAIN
     figures: dict[str, Any] = {
         "sample": len(texts),
         "float32": {"passages_per_second": round(slow, 1)},
     }
     for dtype in encoder.fast_dtypes:
-        vectors, speed = _encoded(encoder, dtype, texts)
+        vectors, speed = _encode_timed(encoder, dtype, texts)
         overlap = top_overlap(exact[:: max(1, len(texts) // QUERIES)], exact, vectors, DEPTH)
         figures[dtype] = {
             "passages_per_second": round(speed, 1),
@@ -82,7 +82,7 @@ def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -
     return float((np.take_along_axis(scores, nearest, axis=1) >= last - TIE).mean())
 
 
-def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Vectors, float]:
+def _encode_timed(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Vectors, float]:
     """Return the vectors of ``texts``, and the texts per second."""
     encode = encoder.bulk(dtype)
     for _ in encode(texts[:16]):
@@ -90,4 +90,4 @@ def _encoded(encoder: BulkEncoder, dtype: str, texts: Sequence[str]) -> tuple[Ve
     started = time.perf_counter()
     batches = list(encode(texts))
     speed = len(texts) / (time.perf_counter() - started)
-    return filled(len(texts), batches[0][1].shape[1], iter(batches)), speed
+    return collect_rows(len(texts), batches[0][1].shape[1], iter(batches)), speed

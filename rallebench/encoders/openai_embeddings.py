@@ -20,7 +20,7 @@ from rallebench.core.settings import check_values, dataclass_form, declare
 from rallebench.core.stopping import obey, stop_of_thread
 from rallebench.core.types import digest
 from rallebench.encoders import ENCODERS, Batches, Vectors
-from rallebench.encoders._engine import filled
+from rallebench.encoders._engine import collect_rows
 from rallebench.encoders.checking import VectorCheck, unit
 from rallebench.http.client import Server
 from rallebench.http.endpoint import MAX_RATE, Endpoint, check_endpoint, key_from_environment
@@ -102,7 +102,7 @@ class OpenAIEmbeddings:
         batches = list(
             self._batches(texts, role)
         )  # the first answer tells the number of dimensions
-        return filled(len(texts), self.dim, iter(batches))
+        return collect_rows(len(texts), self.dim, iter(batches))
 
     def count_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """Return the server's token counts from the last encoding of these queries; None if it counted none.
@@ -180,7 +180,9 @@ class OpenAIEmbeddings:
                 failure.mend = "Set max_characters if a text is too long, batch if there are too many, or the setting in the message."
             raise
         self._server.limiter.read_headers(headers, permit)
-        vectors = vectors_of(document, len(texts), lambda rows: self._check.fault_of(texts, rows))
+        vectors = read_vectors(
+            document, len(texts), lambda rows: self._check.find_fault(texts, rows)
+        )
         with self._lock:
             if self._dim and vectors.shape[1] != self._dim:
                 raise Failure(
@@ -191,14 +193,14 @@ class OpenAIEmbeddings:
         yield vectors, reported_tokens(document.get("usage"), "prompt_tokens") or None
 
 
-def vectors_of(
+def read_vectors(
     document: Mapping[str, Any],
     count: int,
-    fault_of: Callable[[Vectors], str] = lambda vectors: "",
+    find_fault: Callable[[Vectors], str] = lambda vectors: "",
 ) -> Vectors:
     """Return the vectors of an answer in the order of the request, float32 (count, dim), unit length. Raises Failure.
 
-    ``fault_of``: describes their fault, '' without one.
+    ``find_fault``: describes their fault, '' without one.
     """
     rows = document.get("data")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
@@ -221,7 +223,7 @@ def vectors_of(
     if not np.isfinite(vectors).all():
         raise Failure("answered with embeddings that hold infinite or undefined values", BROKEN)
     vectors = vectors[np.argsort(places)]
-    if fault := fault_of(vectors):
+    if fault := find_fault(vectors):
         raise Failure(f"gave {fault}", BROKEN)
     return unit(vectors)
 

@@ -46,7 +46,7 @@ def encoders() -> dict[str, str]:
 
 def check_encoder(reference: str) -> None:
     """Raise UsageError unless ``reference`` names an encoder with valid settings; loads nothing."""
-    resolved(reference)
+    resolve(reference)
 
 
 def to_fetch(reference: str, *, demanded: bool = False) -> str:
@@ -55,7 +55,7 @@ def to_fetch(reference: str, *, demanded: bool = False) -> str:
     ``demanded``: raise BackendError if the hub is switched off. Raises UsageError, and BadFileError for a folder
     without a complete model.
     """
-    entry, settings = resolved(reference)
+    entry, settings = resolve(reference)
     ask = entry.traits.get("to_fetch")
     model = str(ask(**settings)) if ask else ""
     if model and demanded:
@@ -68,7 +68,7 @@ def open_encoder(reference: str) -> Encoder:
 
     Raises NotFoundError for an unknown name, other UsageErrors for invalid settings and models.
     """
-    entry, settings = resolved(reference)
+    entry, settings = resolve(reference)
     encoder: Encoder = entry.value(**settings)
     encoder.name = reference
     return encoder
@@ -76,7 +76,7 @@ def open_encoder(reference: str) -> Encoder:
 
 def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
     """Return (the quantisation that ``reference`` chooses, all available ones, largest first)."""
-    entry, settings = resolved(reference)
+    entry, settings = resolve(reference)
     setting = entry.form.get("quantization")
     if setting is None:
         return "none", ("none",)
@@ -85,7 +85,7 @@ def quantizations(reference: str) -> tuple[str, tuple[str, ...]]:
 
 def encoder_need(reference: str, quantization: str = "none") -> Any:
     """Estimate the memory of the encoder (``checkpoints.memory.MemoryNeed``), without loading it; None if unknown."""
-    entry, settings = resolved(reference)
+    entry, settings = resolve(reference)
     if "quantization" in entry.form:
         settings = {**settings, "quantization": quantization}
     need = entry.traits.get("need")
@@ -100,16 +100,16 @@ def with_settings(reference: str, **settings: Any) -> str:
     """
     head, _, query = reference.partition("?")
     merged = {**_settings(query), **settings}
-    pairs = "&".join(f"{key}={_written(value)}" for key, value in merged.items())
+    pairs = "&".join(f"{key}={_write_value(value)}" for key, value in merged.items())
     return f"{head}?{pairs}" if pairs else head
 
 
-def _written(value: Any) -> str:
+def _write_value(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return text.replace("%", "%25").replace("&", "%26")
 
 
-def resolved(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+def resolve(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
     """Return the registry entry and the settings of a reference, both checked."""
     entry, settings = _entry_and_settings(reference)
     check_values(f"encoder {entry.name!r}", entry.form, settings)

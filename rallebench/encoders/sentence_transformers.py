@@ -106,7 +106,7 @@ class SentenceTransformers(TransformerEncoder):
         poolings = [str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")]
         how = [poolings, tokens, prompts]
         self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
-        self.memory = taken(model, before)
+        self.memory = memory_taken(model, before)
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
         """See ``BulkEncoder``. Raises UsageError for a model in 8-bit."""
@@ -118,7 +118,7 @@ class SentenceTransformers(TransformerEncoder):
         return super().bulk(dtype)
 
 
-def taken(model: Any, before: Memory) -> Memory:
+def memory_taken(model: Any, before: Memory) -> Memory:
     """Return the memory taken by an encoder loaded since ``before``, after reading all its weights."""
     read_mapped(model)
     release()
@@ -133,14 +133,16 @@ def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
     folder = _folder(name, settings["model"])
     where = str(folder or settings["model"])
     try:
-        return _loaded(settings, folder, where)
+        return _load_model(settings, folder, where)
     except Exception as error:
         sentence = loading_failed(error, name, where, settings["revision"] or None)
         error.with_traceback(None)  # its frames hold the partly loaded model
         raise sentence from None
 
 
-def _loaded(settings: dict[str, Any], folder: Path | None, where: str) -> tuple[Any, str, Memory]:
+def _load_model(
+    settings: dict[str, Any], folder: Path | None, where: str
+) -> tuple[Any, str, Memory]:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer

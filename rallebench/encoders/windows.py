@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rallebench.encoders import DEFAULT_ENCODER
-from rallebench.encoders.references import resolved
+from rallebench.encoders.references import resolve
 
 STRETCH = 100_000
 """Characters tokenized at once: a whole book would take gigabytes."""
@@ -41,7 +41,7 @@ class EncoderWindow:
     def starts(self, text: str) -> list[int]:
         """Return the first character of each token of a text.
 
-        >>> window_of("minilm").starts("Titan orbits.")
+        >>> encoder_window("minilm").starts("Titan orbits.")
         [0, 6, 12]
         """
         starts: list[int] = []
@@ -66,12 +66,12 @@ class EncoderWindow:
         return sum(map(self.exceeded_by, texts))
 
 
-def window_of(reference: str) -> EncoderWindow | None:
+def encoder_window(reference: str) -> EncoderWindow | None:
     """Return the window of an encoder; None if unknown, such as for a server or for a model not yet downloaded.
 
     Raises UsageError for an invalid reference.
     """
-    entry, settings = resolved(reference)
+    entry, settings = resolve(reference)
     trait = entry.traits.get("window")
     source: WindowSource | None = trait(**settings) if trait else None
     if source is None:
@@ -84,8 +84,8 @@ def window_of(reference: str) -> EncoderWindow | None:
 
 def passage_window(reference: str) -> EncoderWindow:
     """Return the window for cutting passages: the encoder's own, else that of the default encoder."""
-    own = window_of(reference or DEFAULT_ENCODER)
-    window = own or window_of(DEFAULT_ENCODER)
+    own = encoder_window(reference or DEFAULT_ENCODER)
+    window = own or encoder_window(DEFAULT_ENCODER)
     assert window is not None
     return window
 

@@ -18,7 +18,12 @@ from rallebench.core.costs import ActionCost, Cost, CostTotal, QuestionCost, Spr
 from rallebench.core.prices import Prices, read_prices
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
 from rallebench.metrics import metric
-from rallebench.metrics.cost import completion_tokens_of, first_token_of, prompt_tokens_of, speed
+from rallebench.metrics.cost import (
+    speed,
+    step_completion_tokens,
+    step_first_token,
+    step_prompt_tokens,
+)
 
 NO_PRICES, NO_TOKENS = "no prices", "tokens not counted"
 MILLION = 1_000_000
@@ -40,8 +45,8 @@ def step_usd(step: Step, prices: Prices) -> tuple[float, float] | None:
     if not isinstance(step.request, Generate):
         return 0.0, 0.0
     own = prices.get(step.request.llm) or {}
-    prompt = _usd(prompt_tokens_of(step), own.get("prompt"))
-    completion = _usd(completion_tokens_of(step), own.get("completion"))
+    prompt = _usd(step_prompt_tokens(step), own.get("prompt"))
+    completion = _usd(step_completion_tokens(step), own.get("completion"))
     return None if prompt is None or completion is None else (prompt, completion)
 
 
@@ -79,7 +84,7 @@ def total(
     known = 0.0
     for step in calls:
         name = who(step)[1]
-        lacks_tokens = None in (prompt_tokens_of(step), completion_tokens_of(step))
+        lacks_tokens = None in (step_prompt_tokens(step), step_completion_tokens(step))
         if lacks_tokens:
             uncounted[name] += 1
         if (usd := step_usd(step, prices)) is not None:
@@ -94,8 +99,8 @@ def total(
         failed_seconds=_round(failed_seconds),
         model_calls=len(calls),
         retrievals=len(searches),
-        prompt_tokens=_sum_known(prompt_tokens_of(step) for step in calls),
-        completion_tokens=_sum_known(completion_tokens_of(step) for step in calls),
+        prompt_tokens=_sum_known(step_prompt_tokens(step) for step in calls),
+        completion_tokens=_sum_known(step_completion_tokens(step) for step in calls),
         calls_not_counted=dict(uncounted),
         tokens_per_second=speed(calls),
         usd=None if unknown else known,
@@ -125,9 +130,9 @@ def who(step: Step) -> tuple[str, str]:
 
 
 OF_CALL: Mapping[str, Callable[[Step, Prices], float | None]] = {
-    "prompt_tokens": lambda step, prices: prompt_tokens_of(step),
-    "completion_tokens": lambda step, prices: completion_tokens_of(step),
-    "first_token_seconds": lambda step, prices: first_token_of(step),
+    "prompt_tokens": lambda step, prices: step_prompt_tokens(step),
+    "completion_tokens": lambda step, prices: step_completion_tokens(step),
+    "first_token_seconds": lambda step, prices: step_first_token(step),
     "tokens_per_second": lambda step, prices: speed([step]),
     "usd": lambda step, prices: dollars([step], prices),
 }
@@ -142,9 +147,9 @@ def step_cost(step: Step, prices: Prices) -> StepCost:
         return cost
     return replace(
         cost,
-        prompt_tokens=prompt_tokens_of(step),
-        completion_tokens=completion_tokens_of(step),
-        first_token_seconds=first_token_of(step),
+        prompt_tokens=step_prompt_tokens(step),
+        completion_tokens=step_completion_tokens(step),
+        first_token_seconds=step_first_token(step),
         tokens_per_second=speed([step]),
         usd=dollars([step], prices),
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.chain import prompt_of
+from rallebench.chains.chain import request_prompt
 from rallebench.core.files import json_lines, write_json, write_text
 from rallebench.core.report import RunReport
 from rallebench.core.types import Chain, Episode, Retrieve, Step
@@ -25,7 +25,7 @@ def output_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
 
 
 def _action_row(step: Step) -> dict[str, Any]:
-    prompt = prompt_of(step.request)
+    prompt = request_prompt(step.request)
     if isinstance(step.request, Retrieve):
         return {
             "prompt": prompt,

@@ -19,7 +19,7 @@ from rallebench.core.experiments import Row
 from rallebench.core.files import Appender
 from rallebench.core.settings import DataClass, fill
 from rallebench.core.types import Episode, Generate, digest
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 
 T = TypeVar("T", bound=DataClass)
 
@@ -267,8 +267,8 @@ def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
         return
     costs: dict[str, Any] = {"calls": len(steps)}
     for name, count in (
-        ("prompt_tokens", prompt_tokens_of),
-        ("completion_tokens", completion_tokens_of),
+        ("prompt_tokens", step_prompt_tokens),
+        ("completion_tokens", step_completion_tokens),
     ):
         each = [count(step) for step in steps]
         costs[name] = None if None in each else sum(filter(None, each))

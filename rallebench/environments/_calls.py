@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 
-from rallebench.environments._tools import text_of
+from rallebench.environments._tools import as_text
 
 MAX_TEXT = 2_000
 """Maximum characters of arguments; no scholar's name is longer."""
@@ -68,7 +68,7 @@ def _pairs(text: str, known: Mapping[str, str]) -> list[tuple[str, str]]:
             text = text.strip("{} \t")
         else:
             return (
-                [(str(key), text_of(item) or "") for key, item in value.items()]
+                [(str(key), as_text(item) or "") for key, item in value.items()]
                 if isinstance(value, dict)
                 else []
             )
@@ -100,9 +100,9 @@ def _value(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:
         at = start + 1
         while (at := text.find(close, at)) >= 0:
             if text[at - 1] != "\\" and _ENDS.match(text, at + 1):
-                return _unescaped(text[start + 1 : at]), at + 1
+                return _unescape(text[start + 1 : at]), at + 1
             at += 1
-        return _unescaped(text[start + 1 :]), len(text)  # not closed: the rest is the value
+        return _unescape(text[start + 1 :]), len(text)  # not closed: the rest is the value
     end = start
     while (end := text.find(",", end)) >= 0:
         if _key(text, end + 1, known):
@@ -111,5 +111,5 @@ def _value(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:
     return text[start:], len(text)
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\([\"'\\])", r"\1", text)

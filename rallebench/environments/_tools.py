@@ -44,7 +44,7 @@ def checked_call(
     for key, value in arguments.items():
         if key not in known:
             return {}, f"{name} takes {', '.join(known)}; {str(key)[:100]!r} is none of them."
-        text = text_of(value)
+        text = as_text(value)
         if text is None:
             return {}, f"{name} takes {key} as text, not as {type(value).__name__}."
         if text.strip():
@@ -53,7 +53,7 @@ def checked_call(
     return ({}, f"{name} needs {missing[0]}; it is missing or empty.") if missing else (texts, "")
 
 
-def text_of(value: Any) -> str | None:
+def as_text(value: Any) -> str | None:
     """Return a plain value as text ('' for null), None for anything else."""
     if value is None:
         return ""
@@ -64,7 +64,7 @@ def text_of(value: Any) -> str | None:
     return None
 
 
-def argument_of(
+def single_argument(
     tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
 ) -> tuple[str, str]:
     """Return (argument, '') of a call of a tool with one parameter, or ('', one sentence)."""

@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.types import Hit, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
-from rallebench.environments._tools import argument_of, tool
+from rallebench.environments._tools import single_argument, tool
 from rallebench.environments.pages import CorpusPage, PageStore
 
 SETTINGS = {
@@ -70,7 +70,7 @@ class CorpusTools:
         return FINISHED if name == "finish" else INVALID
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        argument, wrong = argument_of(TOOLS, name, arguments)
+        argument, wrong = single_argument(TOOLS, name, arguments)
         return wrong or (yield from self.act(name, argument))
 
     def _search(self, query: str) -> Observed:
@@ -89,7 +89,7 @@ class CorpusTools:
 
     def _open(self, name: str) -> Observed:
         try:
-            page = self._page_of(name.strip("[] "))
+            page = self._find_page(name.strip("[] "))
         except Exception:  # the corpus is damaged, or was removed during the episode
             page = None
         if page is None or not page.text.strip():
@@ -106,14 +106,14 @@ class CorpusTools:
         self._read[key] = number + 1
         return parts[0] if len(parts) == 1 else f"(Part {number + 1}/{len(parts)}) {parts[number]}"
 
-    def _page_of(self, name: str) -> CorpusPage | None:
+    def _find_page(self, name: str) -> CorpusPage | None:
         if not name:
             return None
         passage = self._listed.get(name)
         if passage is not None:
             whole = self._pages.page(passage.page_id) if passage.page_id else None
             return whole or CorpusPage(passage.doc_id, passage.title, passage.text)
-        return self._pages.page(name) or next(iter(self._pages.titled(name)), None)
+        return self._pages.page(name) or next(iter(self._pages.with_title(name)), None)
 
 
 def _parts(text: str, most: int) -> list[str]:

@@ -76,7 +76,7 @@ class PageStore:
         title = next((passage.title for _, passage in passages if passage.title), "")
         return CorpusPage(page_id, title, self.store.join([row for row, _ in passages]))
 
-    def titled(self, title: str) -> tuple[CorpusPage, ...]:
+    def with_title(self, title: str) -> tuple[CorpusPage, ...]:
         """Return the pages with that title in the order of the corpus; case and spaces do not matter.
 
         Without such a page, return the pages with that title and an addition in brackets.
@@ -109,7 +109,7 @@ class NoPages(PageStore):
         """Return None: no page can be opened yet."""
         return None
 
-    def titled(self, title: str) -> tuple[CorpusPage, ...]:
+    def with_title(self, title: str) -> tuple[CorpusPage, ...]:
         """Return (): no page can be opened yet."""
         return ()
 
@@ -145,7 +145,7 @@ def write_pages(store: PassageStore, folder: Path) -> None:
             if passage.page_id and passage.page_id == before:
                 continue
             before = passage.page_id
-            for name in _names_of(passage.title):
+            for name in _title_names(passage.title):
                 titles.append(stable_hash(name))
                 rows.append(row)
         titles.append(stable_hash("\0"))  # an empty array cannot be mapped
@@ -160,7 +160,7 @@ def write_pages(store: PassageStore, folder: Path) -> None:
             column.close()
 
 
-def _names_of(title: str) -> Iterator[str]:
+def _title_names(title: str) -> Iterator[str]:
     plain, base = plain_title(title), _base(title)
     if plain:
         yield plain

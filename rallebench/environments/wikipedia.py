@@ -12,7 +12,7 @@ from typing import Any
 from rallebench.core.settings import Setting
 from rallebench.core.types import Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
-from rallebench.environments._tools import argument_of, tool
+from rallebench.environments._tools import single_argument, tool
 from rallebench.environments.pages import CorpusPage, PageStore, plain_title
 
 SETTINGS = {
@@ -85,7 +85,7 @@ class Wikipedia:
         return FINISHED if verb == "Finish" else INVALID
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
-        argument, wrong = argument_of(TOOLS, name, arguments)
+        argument, wrong = single_argument(TOOLS, name, arguments)
         return wrong or (yield from self.act(name, argument))
 
     def _search(self, entity: str) -> Observed:
@@ -95,7 +95,7 @@ class Wikipedia:
         if not plain_title(entity):
             return NOT_FOUND
         try:
-            pages = self._pages.titled(entity)
+            pages = self._pages.with_title(entity)
         except Exception:  # the corpus is damaged, or was removed during the episode
             return NOT_FOUND
         if len(pages) == 1 and not _lists_others(pages[0]):

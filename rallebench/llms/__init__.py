@@ -88,13 +88,13 @@ def checked_value(name: str, key: str, setting: Setting, value: Any) -> Any:
     return value if setting.kind is float else read
 
 
-def function_of(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def tool_json(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool in OpenAI's format, which chat templates read too."""
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}
 
 
-def call_of(call: ToolCall, arguments: Any) -> dict[str, Any]:
+def call_json(call: ToolCall, arguments: Any) -> dict[str, Any]:
     """Return a tool call in OpenAI's format; ``arguments``: JSON text, or the object for a chat template."""
     function = {"name": call.name, "arguments": arguments}
     return {"id": call.id, "type": "function", "function": function}

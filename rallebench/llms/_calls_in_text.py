@@ -30,18 +30,18 @@ _BARE_CALL = "commentary to="
 _DECODER = json.JSONDecoder()
 
 
-def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
+def parse_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     """Return the text without its tool calls, and the calls in order (ids ``call_0``, ``call_1`` …).
 
     Three formats are read: Hermes' ``<tool_call>{"name": …, "arguments": {…}}</tool_call>`` anywhere in the text (the last
     may lack its end marker); harmony's ``<|channel|>commentary to=functions.NAME …<|message|>{…}<|call|>``; and a text that
     consists of one object with name and arguments, or a list of such objects. Anything that cannot be parsed stays in the text.
 
-    >>> calls_of('Let me see.\\n<tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>')
+    >>> parse_calls('Let me see.\\n<tool_call>{"name": "search", "arguments": {"q": "Ada"}}</tool_call>')
     ('Let me see.', (ToolCall(id='call_0', name='search', arguments='{"q": "Ada"}'),))
-    >>> calls_of('[{"name": "search", "parameters": {}}]')
+    >>> parse_calls('[{"name": "search", "parameters": {}}]')
     ('', (ToolCall(id='call_0', name='search', arguments='{}'),))
-    >>> calls_of("search(Ada)")
+    >>> parse_calls("search(Ada)")
     ('search(Ada)', ())
     """
     if "to=" in text and (channels := _harmony_calls(text))[1]:
@@ -49,7 +49,7 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
     thoughts, answer = text[: answer_begins(text)], extract_answer(text)
     if CALL_MARK not in answer:
         plain = _plain_calls(answer)
-        return (thoughts, _numbered(plain)) if plain else (text, ())
+        return (thoughts, _number_calls(plain)) if plain else (text, ())
     calls: list[tuple[str, str]] = []
     first, *pieces = answer.split(CALL_MARK)
     texts = [first]
@@ -63,11 +63,11 @@ def calls_of(text: str) -> tuple[str, tuple[ToolCall, ...]]:
             texts.append(CALL_MARK + piece)
     if not calls:
         return text, ()
-    return f"{thoughts}{''.join(texts)}".rstrip(), _numbered(calls)
+    return f"{thoughts}{''.join(texts)}".rstrip(), _number_calls(calls)
 
 
 def calls_grammar(tools: Sequence[ToolSpec], marked: bool) -> str:
-    """Return a grammar for one call of any of these tools, in the format that ``calls_of`` reads; ``marked``: with
+    """Return a grammar for one call of any of these tools, in the format that ``parse_calls`` reads; ``marked``: with
     Hermes' markers.
     """
     rules = []
@@ -116,7 +116,7 @@ def _harmony_calls(text: str) -> tuple[str, tuple[ToolCall, ...]]:
         rest += text[start : header.start()]
         end_mark = _HARMONY_END.match(text, end)
         start = end_mark.end() if end_mark else end
-    return (rest + text[start:]).rstrip(), _numbered(calls)
+    return (rest + text[start:]).rstrip(), _number_calls(calls)
 
 
 def _open_header(text: str) -> int:
@@ -168,5 +168,5 @@ def _call(value: Any) -> tuple[str, str] | None:
     return name, json.dumps(arguments, ensure_ascii=False)
 
 
-def _numbered(calls: list[tuple[str, str]]) -> tuple[ToolCall, ...]:
+def _number_calls(calls: list[tuple[str, str]]) -> tuple[ToolCall, ...]:
     return tuple(ToolCall(f"call_{number}", *call) for number, call in enumerate(calls))

@@ -52,7 +52,7 @@ class ReaderSettings:
     )
 
 
-def settings_of(name: str, /, **values: Any) -> ReaderSettings:
+def read_settings(name: str, /, **values: Any) -> ReaderSettings:
     """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     return settings_from(ReaderSettings, name, values)
 
@@ -95,7 +95,7 @@ class ExtractiveReader:
             spans = reader.read(tasks)
             prompts = reader.count_tokens(["\n".join(m.content for m in r.messages) for r in batch])
             replies = [
-                _fitted(
+                _fit(
                     Reply(
                         span.text or REFUSAL,
                         confidence=round(min(1.0, max(0.0, span.confidence)), 4),
@@ -139,7 +139,7 @@ def _note(task: Task, span: ReaderAnswer) -> str:
     return f"Extractive reader: {what} {where}: {span.sentence}"
 
 
-def _fitted(reply: Reply, request: Generate, reader: SpanReader) -> Reply:
+def _fit(reply: Reply, request: Generate, reader: SpanReader) -> Reply:
     """Cut the reply at the first stop string, and at a word so that it has at most ``max_tokens`` tokens."""
     text, _ = cut_at(reply.text, request.stop)
     limit = request.max_tokens
@@ -155,7 +155,7 @@ def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed:
     """Return the estimated memory of the reader. It generates nothing, so it needs no key–value cache."""
-    chosen = settings_of(name, **settings)
+    chosen = read_settings(name, **settings)
     parameters, weights, vocabulary = sizes(chosen.dtype)
     form = "float32" if weights == 4 * parameters else "bfloat16"
     return MemoryNeed(
@@ -176,14 +176,14 @@ def need(
     "extractive-reader",
     about=ABOUT,
     form=dataclass_form(ReaderSettings),
-    settings=settings_of,
+    settings=read_settings,
     need=need,
     copies=True,
     libraries=lambda **settings: import_libraries(),
 )
 def extractive_reader(name: str, /, **settings: Any) -> ExtractiveReader:
     """Built-in extractive reader: copies spans from the passages in the prompt, or declines."""
-    chosen = settings_of(name, **settings)
+    chosen = read_settings(name, **settings)
     report_stage(f"loading {name}: reading its weights")
     reader = ExtractiveReader(name, load(chosen.dtype), chosen.decline_below)
     note_use(READER)

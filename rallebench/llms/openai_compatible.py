@@ -37,17 +37,17 @@ from rallebench.http.limiter import Permit, Status
 from rallebench.http.refusals import REFUSING
 from rallebench.http.reported import is_overflow
 from rallebench.llms import LLMS
-from rallebench.llms._calls_in_text import before_calls, calls_of
+from rallebench.llms._calls_in_text import before_calls, parse_calls
 from rallebench.llms._openai.abilities import IGNORED, Abilities, in_prompt
 from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.replies import read_answer
 from rallebench.llms._openai.requests import (
     SERVER_TEMPERATURE,
     Settings,
-    body_of,
-    insisted,
-    prompt_of,
-    settings_of,
+    body_text,
+    insisted_settings,
+    read_settings,
+    request_body,
 )
 from rallebench.llms._openai.sampling import SampledTexts, ServedModel
 from rallebench.llms._stops import cut_at, cut_stream
@@ -90,7 +90,7 @@ class _PendingRequest:
         self.lost: Reply | None = None
         self.refused: list[Key] = []
         self.stop = request.stop
-        self.prompt = prompt_of(body)
+        self.prompt = body_text(body)
         self.prompt_tokens = estimated_tokens(self.prompt)
 
 
@@ -113,7 +113,7 @@ class OpenAICompatible:
         self.temperature = float(temperature) if known else SERVER_TEMPERATURE
         self.seed = seed if isinstance(seed, int) else None
         self.fingerprint = _fingerprint(settings)
-        self.insists = insisted(settings)
+        self.insists = insisted_settings(settings)
         self._server = Server(name, settings, key)
         self._refusals = Refusals(settings)
         self._abilities = Abilities(settings, self._server, self._refusals)
@@ -185,15 +185,17 @@ class OpenAICompatible:
         return reply
 
     def _ask(self, request: Generate, *, stream: bool) -> Iterator[str | Reply]:
-        body = body_of(self.name, request, self.settings)
+        body = request_body(self.name, request, self.settings)
         pending = _PendingRequest(request, body, self.name, stream)
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or 0
         with contextlib.closing(
-            self._tried(pending, pending.prompt_tokens + float(limit))
+            self._try_all(pending, pending.prompt_tokens + float(limit))
         ) as pieces:
             yield from cut_stream(pieces, request.stop)
 
-    def _tried(self, pending: _PendingRequest, tokens: float) -> Generator[str | Reply, None, None]:
+    def _try_all(
+        self, pending: _PendingRequest, tokens: float
+    ) -> Generator[str | Reply, None, None]:
         """Make all tries; if the second request for a schema fails, yield the reply to the first, which is better than
         none.
         """
@@ -228,7 +230,7 @@ class OpenAICompatible:
                             handed += more
                             yield more
                         continue
-                    reply, fits = _finished(piece, pending, why, fitted.left_out)
+                    reply, fits = _finish(piece, pending, why, fitted.left_out)
                     signs = (self._sampled.note(fitted.body, reply), self._served.note(names[-1]))
                     note = " ".join(filter(None, (reply.note, fitted.note, *signs)))
                     reply = replace(reply, note=note)
@@ -267,14 +269,14 @@ class OpenAICompatible:
             failure.mend = NO_TOOLS
 
 
-def _finished(
+def _finish(
     reply: Reply, pending: _PendingRequest, why: str, left_out: Collection[str]
 ) -> tuple[Reply, bool]:
-    """Return the final reply, and whether it gives no evidence that the server ignored the schema.
+    """Return the final reply, and whether it suggests that the server respected the schema.
 
     Calls of the offered tools that the server left in the text are parsed and removed from it. JSON that fits the schema
     replaces the text around it. The note says what does not fit, and ``why`` the format was described in the prompt.
-    ``left_out``: fields that the server refuses. A reply that was cut off, withheld, refused or empty is no evidence.
+    ``left_out``: fields that the server refuses. A reply that was cut off, withheld, refused or empty does not.
     """
     notes, fits = [reply.note, _cut_prompt(reply.prompt_tokens, pending)], True
     if pending.form is not None:
@@ -282,7 +284,7 @@ def _finished(
         fault = "" if fault == AROUND else fault
         fits = not fault or reply.finish_reason != "stop" or not reply.text.strip()
     if pending.tools and not reply.tool_calls and reply.text:
-        left, calls = calls_of(reply.text)
+        left, calls = parse_calls(reply.text)
         if calls and pending.tools >= {call.name for call in calls}:
             reply = replace(reply, text=left, tool_calls=calls)
     if pending.form is not None:
@@ -325,8 +327,8 @@ def _fingerprint(settings: Settings) -> str:
     return f"openai_compatible/{settings.model}@{settings.address}{api}/{digest(defaults)[:12]}"
 
 
-@LLMS.register("openai_compatible", form=dataclass_form(Settings), settings=settings_of)
+@LLMS.register("openai_compatible", form=dataclass_form(Settings), settings=read_settings)
 def openai_compatible(name: str, /, **settings: Any) -> OpenAICompatible:
     """Any OpenAI-compatible endpoint (OpenAI, vLLM, llama.cpp, Ollama …); key from the environment."""
-    own = settings_of(name, **settings)
+    own = read_settings(name, **settings)
     return OpenAICompatible(name, own, key_from_environment(name, own))

@@ -76,7 +76,7 @@ def preset(name: str) -> Preset:
     return presets()[name]
 
 
-def entry_of(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
+def preset_entry(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
     """Return the entry of a preset, with the user's ``settings`` over its own; null removes a setting of the preset."""
     chosen = preset(name)
     merged = {**chosen.settings, **(settings or {})}

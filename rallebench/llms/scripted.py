@@ -28,7 +28,7 @@ Script = Union[Sequence[Line], Mapping[str, Line], Callable[[Generate], Line]]
 MAX_DELAY = 3600.0
 
 
-def prompt_of(request: Generate) -> str:
+def request_text(request: Generate) -> str:
     """Return all messages of a request, joined by line ends."""
     return "\n".join(message.content for message in request.messages)
 
@@ -75,7 +75,7 @@ class Scripted:
         self._replies = replies
         self._position = 0
         self._lock = threading.Lock()
-        script = {"name": name, "script": _described(replies), "default": repr(default)}
+        script = {"name": name, "script": _describe(replies), "default": repr(default)}
         self.fingerprint = f"scripted/{name}/{digest(script)[:12]}"
 
     @property
@@ -90,14 +90,14 @@ class Scripted:
             self.requests.extend(batch)
         lines = [self._line(request) for request in batch]
         time.sleep(self.delay)
-        return [_reply_of(request, line) for request, line in zip(batch, lines, strict=True)]
+        return [_make_reply(request, line) for request, line in zip(batch, lines, strict=True)]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield the answer word by word over ``delay`` seconds, then the Reply."""
         start = time.monotonic()
         with self._lock:
             self.requests.append(request)
-        reply = _reply_of(request, self._line(request))
+        reply = _make_reply(request, self._line(request))
         if isinstance(reply, RalleError):
             raise reply
         words = re.findall(r"\s*\S+(?:\s+\Z)?|\A\s+\Z", reply.text)
@@ -115,7 +115,7 @@ class Scripted:
             except RalleError as error:
                 return error
         if isinstance(self._replies, Mapping):
-            prompt = prompt_of(request)
+            prompt = request_text(request)
             for pattern, line in self._replies.items():
                 if re.search(pattern, prompt):
                     return line
@@ -131,7 +131,7 @@ class Scripted:
         return BackendError(f"The script of {self.name!r} {missing}.")
 
 
-def _reply_of(request: Generate, line: Line) -> Reply | RalleError:
+def _make_reply(request: Generate, line: Line) -> Reply | RalleError:
     """Return the line as a backend's reply, cut at a stop string and at ``max_tokens`` words."""
     if isinstance(line, RalleError):
         return line
@@ -142,12 +142,12 @@ def _reply_of(request: Generate, line: Line) -> Reply | RalleError:
         reply = replace(reply, text=reply.text[:end], finish_reason="length")
     return replace(
         reply,
-        prompt_tokens=reply.prompt_tokens or len(prompt_of(request).split()),
+        prompt_tokens=reply.prompt_tokens or len(request_text(request).split()),
         completion_tokens=reply.completion_tokens or len(reply.text.split()),
     )
 
 
-def _described(replies: Script) -> Any:
+def _describe(replies: Script) -> Any:
     """Return a script as JSON, for the fingerprint. A function counts with its name and byte code, without its closure."""
     if isinstance(replies, Mapping):
         return [[pattern, repr(line)] for pattern, line in replies.items()]
@@ -175,7 +175,7 @@ class ScriptedSettings:
     concurrency: int = declare(int, 1, 1, 256, about="concurrent requests")
 
 
-def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
+def read_settings(name: str, /, **values: Any) -> ScriptedSettings:
     """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(ScriptedSettings, name, values)
     replies = settings.replies
@@ -199,10 +199,10 @@ def settings_of(name: str, /, **values: Any) -> ScriptedSettings:
     return settings
 
 
-@LLMS.register("scripted", form=dataclass_form(ScriptedSettings), settings=settings_of)
-def scripted(name: str, /, **settings: Any) -> Scripted:
+@LLMS.register("scripted", form=dataclass_form(ScriptedSettings), settings=read_settings)
+def open_scripted(name: str, /, **settings: Any) -> Scripted:
     """Replies from a list or by pattern, or echoes the prompt; no model: for tests and dry runs."""
-    own = settings_of(name, **settings)
+    own = read_settings(name, **settings)
     return Scripted(
         echo if own.echo else own.replies,
         name,

@@ -37,7 +37,7 @@ from rallebench.llms._transformers.settings import (
     fingerprint,
     need_of_settings,
     quantization,
-    settings_of,
+    read_settings,
 )
 
 Tokens = queue.SimpleQueue[Union[int, Reply, Exception]]
@@ -185,7 +185,7 @@ class TransformersLLM:
     def _prepare(self, request: Generate) -> PreparedPrompt:
         prompter = self._prompter
         if prompter is None:
-            raise self._unloaded()
+            raise self._unloaded_error()
         return prompter.prepare(request)
 
     def _answer(
@@ -204,12 +204,12 @@ class TransformersLLM:
         from rallebench.llms._transformers.decoding import StopRows, decoder, processors
 
         if self._closed.is_set():
-            raise self._unloaded()
+            raise self._unloaded_error()
         if self._threads:
             torch.set_num_threads(self._threads)
         started = time.perf_counter()
         decode = decoder(self._tokenizer)
-        ids, mask = self._padded([prompt.tokens for prompt in prompts])
+        ids, mask = self._pad_rows([prompt.tokens for prompt in prompts])
         start = 1 if self._encoder_decoder else ids.shape[1]
         stops = [(prompt.begun, prompt.stop) for prompt in prompts]
         steps, check, keeper = processors(prompts, None if self._encoder_decoder else mask)
@@ -233,7 +233,7 @@ class TransformersLLM:
                 "tokens; use a smaller batch size, shorter prompts, or quantization 4bit."
             ) from None
         if self._closed.is_set():
-            raise self._unloaded()
+            raise self._unloaded_error()
         first = watch.first_token_at - started if watch.first_token_at else None
         logprobs = keeper.rows(output) if keeper else [[]] * len(prompts)
         rows = zip(prompts, output[:, start:].tolist(), logprobs, watch.ends, strict=True)
@@ -243,7 +243,7 @@ class TransformersLLM:
             for reply, good in zip(replies, check.good, strict=True)
         ]
 
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    def _pad_rows(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
         """Return int64 tokens and mask (rows, longest), padded on the left, or for an encoder on the right."""
         import torch
 
@@ -317,7 +317,7 @@ class TransformersLLM:
             "its files are damaged: choose dtype float32 or bfloat16 and no quantization, or download it again."
         )
 
-    def _unloaded(self) -> NotFoundError:
+    def _unloaded_error(self) -> NotFoundError:
         return NotFoundError(f"{self.name!r} was unloaded.", hint=Hint("load", self.name))
 
 
@@ -331,7 +331,7 @@ def loading(
 
     Weights and downloads also draw tqdm bars on stderr. Other loaded models stay. Raises RalleError.
     """
-    values = settings_of(name, **settings)
+    values = read_settings(name, **settings)
     llm = TransformersLLM(name, values, (yield from load(name, values, cache)))
     yield f"Loaded {name!r}: {llm.about}"
     yield llm
@@ -341,13 +341,13 @@ def need(
     name: str, context: int | None = None, batch: int | None = None, /, **settings: Any
 ) -> MemoryNeed | None:
     """Estimate the memory need; see ``need_of_settings``."""
-    return need_of_settings(name, settings_of(name, **settings), context, batch)
+    return need_of_settings(name, read_settings(name, **settings), context, batch)
 
 
 @LLMS.register(
     "transformers",
     form=dataclass_form(TransformersSettings),
-    settings=settings_of,
+    settings=read_settings,
     loading=loading,
     need=need,
     quantizations=QUANTIZATIONS,

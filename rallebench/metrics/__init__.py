@@ -135,7 +135,7 @@ class Metrics(Registry[Callable[..., Any]]):
         base = name.partition(":")[0].strip()
         return base in self and self.listing(base).traits.get("tool") == "judge"
 
-    def judge_of(self, column: str) -> Entry[Callable[..., Any]] | None:
+    def find_judge(self, column: str) -> Entry[Callable[..., Any]] | None:
         """Return the judge of a column ``NAME:MODEL``; None for any other column."""
         base, colon, _ = column.partition(":")
         judges = (self.entry(name) for name in self.judge_names() if colon)
@@ -213,11 +213,11 @@ def metric(name: str) -> Entry[Callable[..., Any]]:
 
 
 def _entry(name: str) -> Entry[Callable[..., Any]]:
-    return METRICS.entry(name) if name in METRICS else _derived(name)
+    return METRICS.entry(name) if name in METRICS else _derive(name)
 
 
 @functools.lru_cache(maxsize=512)
-def _derived(name: str) -> Entry[Callable[..., Any]]:
+def _derive(name: str) -> Entry[Callable[..., Any]]:
     base, colon, option = name.partition(":")
     if colon and base in METRICS:
         return _with_option(METRICS.entry(base), option.strip())

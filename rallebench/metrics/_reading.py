@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from rallebench.core.types import Episode, Gold, Hit, Note, Retrieve
 
 
-def answer_of(episode: Episode) -> str:
+def final_answer(episode: Episode) -> str:
     """Return the final answer, stripped; '' if there is none."""
     return episode.answer.strip()
 
 
-def retrieved(episode: Episode) -> tuple[Hit, ...]:
+def retrieved_hits(episode: Episode) -> tuple[Hit, ...]:
     """Return the hits of all retrievals and the opened pages, in order."""
     return tuple(
         hit
@@ -24,12 +24,12 @@ def retrieved(episode: Episode) -> tuple[Hit, ...]:
 
 def page_ids(episode: Episode) -> tuple[str, ...]:
     """Return the distinct pages of all hits in order of first appearance; passages without a page are ignored."""
-    return distinct(hit.passage.page_id.strip() for hit in retrieved(episode))
+    return distinct(hit.passage.page_id.strip() for hit in retrieved_hits(episode))
 
 
 def passage_ids(episode: Episode) -> tuple[str, ...]:
     """Return the distinct passages of all hits in order of first appearance."""
-    return distinct(hit.passage.doc_id.strip() for hit in retrieved(episode))
+    return distinct(hit.passage.doc_id.strip() for hit in retrieved_hits(episode))
 
 
 def distinct(ids: Iterable[str]) -> tuple[str, ...]:

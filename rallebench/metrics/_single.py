@@ -22,7 +22,7 @@ def single(load: Callable[P, T]) -> Callable[P, T]:
     held: dict[object, T] = {}
 
     @functools.wraps(load)
-    def loaded(*args: P.args, **kwargs: P.kwargs) -> T:
+    def load_once(*args: P.args, **kwargs: P.kwargs) -> T:
         key = (args, tuple(sorted(kwargs.items())))
         with lock:  # runs that are scored at the same time share one load
             if key not in held:
@@ -30,4 +30,4 @@ def single(load: Callable[P, T]) -> Callable[P, T]:
                 held[key] = load(*args, **kwargs)
             return held[key]
 
-    return loaded
+    return load_once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 
 
 @METRICS.register("accuracy", label="Accuracy")
@@ -18,4 +18,4 @@ def accuracy(episode: Episode, gold: Gold) -> float | None:
     Source: KILT, Petroni et al. 2021, arXiv:2009.02252.
     Traps: Case, punctuation and articles all count: 'supports' is not 'SUPPORTS'.
     """
-    return best(lambda answer, alias: answer == alias, answer_of(episode), gold)
+    return best(lambda answer, alias: answer == alias, final_answer(episode), gold)

@@ -15,7 +15,7 @@ from typing import Any
 from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.encoders.minilm import model_folder
 from rallebench.metrics import METRICS, Pairs
-from rallebench.metrics._reading import answer_of
+from rallebench.metrics._reading import final_answer
 from rallebench.metrics._single import single
 
 TEXTS_AT_ONCE = 32
@@ -65,9 +65,9 @@ def bertscore(pairs: Pairs, option: str = "") -> list[float | None]:
     """
     best_scores: list[float | None] = [0.0 if gold.answers else None for _, gold in pairs]
     comparisons = [
-        (number, answer_of(episode), alias)
+        (number, final_answer(episode), alias)
         for number, (episode, gold) in enumerate(pairs)
-        if answer_of(episode)
+        if final_answer(episode)
         for alias in gold.answers
     ]
     if not comparisons:
@@ -95,11 +95,11 @@ class _Model:
 
     def scores(self, answers: Sequence[str], references: Sequence[str]) -> Iterator[float]:
         texts = list(dict.fromkeys((*answers, *references)))
-        vectors = dict(zip(texts, self._embedded(texts)))
+        vectors = dict(zip(texts, self._embed(texts)))
         for answer, reference in zip(answers, references):
             yield _f(vectors[answer], vectors[reference])
 
-    def _embedded(self, texts: Sequence[str]) -> list[tuple[Any, Any]]:
+    def _embed(self, texts: Sequence[str]) -> list[tuple[Any, Any]]:
         """Return per text float32 (tokens, dim) unit vectors, and a mask of the tokens that are not special."""
         import torch
 

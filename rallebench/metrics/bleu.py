@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.errors import MissingPackageError, UsageError
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS, Counted, Pairs
-from rallebench.metrics._reading import answer_of
+from rallebench.metrics._reading import final_answer
 from rallebench.metrics.words import has_cjk, jieba_words
 
 TOKENIZERS = ("13a", "zh", "char", "jieba")
@@ -30,21 +30,21 @@ Rows = list["tuple[str, list[str]]"]
 def _over_all(
     measure: Callable[[], Any], rows_of: Callable[[Pairs, str], Rows]
 ) -> Callable[[Pairs, str], Counted]:
-    def counted(pairs: Pairs, option: str = "") -> Counted:
+    def count(pairs: Pairs, option: str = "") -> Counted:
         # as in sacrebleu's own significance tests, its counts of single texts add up
         rows, score = rows_of(pairs, option), measure()
         counts = score._extract_corpus_statistics([answer for answer, _ in rows], _streams(rows))
         return counts, lambda total: _fraction(score._compute_score_from_stats(total))
 
-    return counted
+    return count
 
 
 def _raw(pairs: Pairs, option: str) -> Rows:
-    return [(answer_of(episode), list(gold.answers)) for episode, gold in pairs]
+    return [(final_answer(episode), list(gold.answers)) for episode, gold in pairs]
 
 
 def _in_tokens(pairs: Pairs, option: str) -> Rows:
-    return [_tokenized(answer_of(episode), gold.answers, option) for episode, gold in pairs]
+    return [_tokenize(final_answer(episode), gold.answers, option) for episode, gold in pairs]
 
 
 @functools.lru_cache(maxsize=1)
@@ -77,7 +77,7 @@ def bleu(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """
     if not gold.answers:
         return None
-    answer, references = _tokenized(answer_of(episode), gold.answers, option)
+    answer, references = _tokenize(final_answer(episode), gold.answers, option)
     return _fraction(_bleu().sentence_score(answer, references)) if answer else 0.0
 
 
@@ -96,7 +96,7 @@ def chrf(episode: Episode, gold: Gold) -> float | None:
     """
     if not gold.answers:
         return None
-    answer = answer_of(episode)
+    answer = final_answer(episode)
     return _fraction(_chrf().sentence_score(answer, list(gold.answers))) if answer else 0.0
 
 
@@ -112,7 +112,7 @@ def _streams(rows: Sequence[tuple[str, list[str]]]) -> list[list[str | None]]:
     ]
 
 
-def _tokenized(answer: str, references: Sequence[str], option: str) -> tuple[str, list[str]]:
+def _tokenize(answer: str, references: Sequence[str], option: str) -> tuple[str, list[str]]:
     """Return the texts with a space between tokens."""
     rule = option or ("zh" if any(map(has_cjk, (answer, *references))) else "13a")
     tokenize = _tokenizer(rule)

@@ -23,7 +23,7 @@ def check_reason(option: str) -> None:
 @METRICS.register(
     "ended", needs="", reads="", higher_is_better=None, label="Ended", check=check_reason
 )
-def ended(episode: Episode, gold: Gold, option: str = "") -> float | None:
+def ended_for_reason(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """1 if the question ended for the chosen reason, by default with an answer, else 0.
 
     Normalisation: none.

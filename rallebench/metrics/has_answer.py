@@ -5,7 +5,7 @@ from __future__ import annotations
 from rallebench.core.answers import normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 
 
 @METRICS.register("has_answer", label="has_answer")
@@ -20,7 +20,7 @@ def has_answer(episode: Episode, gold: Gold) -> float | None:
     width, a soft hyphen, vowel marks) count as different words. Empty answers are left out of the mean, so a system that
     often stays silent looks better; has_answer_all counts them.
     """
-    answer = answer_of(episode)
+    answer = final_answer(episode)
     return best(has_answer_score, answer, gold) if answer else None
 
 
@@ -35,7 +35,7 @@ def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     with the gold 'A' of a multiple-choice question the answer 'C' is right. Other Unicode forms of a word (NFD, full
     width, a soft hyphen, vowel marks) count as different words.
     """
-    return best(has_answer_score, answer_of(episode), gold)
+    return best(has_answer_score, final_answer(episode), gold)
 
 
 def has_answer_score(answer: str, alias: str) -> float:

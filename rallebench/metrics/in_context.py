@@ -5,7 +5,7 @@ from __future__ import annotations
 from rallebench.core.answers import normalize_answer, passage_has_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import retrieved
+from rallebench.metrics._reading import retrieved_hits
 
 
 @METRICS.register_at_k("answer_in_context", label="Answer in context", reads="passages")
@@ -34,7 +34,10 @@ def answer_in_passage(episode: Episode, gold: Gold, k: int) -> float | None:
     if not gold.answers:
         return None
     return float(
-        any(passage_has_answer(hit.passage.text, gold.answers) for hit in retrieved(episode)[:k])
+        any(
+            passage_has_answer(hit.passage.text, gold.answers)
+            for hit in retrieved_hits(episode)[:k]
+        )
     )
 
 
@@ -75,7 +78,7 @@ def _in_context(episode: Episode, k: int, *groups: list[str]) -> float | None:
     """Return 1 if one of the first k passages contains a text of each group, else 0; None if a group is empty."""
     if not all(groups):
         return None
-    contexts = (normalize_answer(hit.passage.text) for hit in retrieved(episode)[:k])
+    contexts = (normalize_answer(hit.passage.text) for hit in retrieved_hits(episode)[:k])
     return float(any(all(any(t in text for t in g) for g in groups) for text in contexts))
 
 

@@ -18,20 +18,20 @@ _TRAPS = "Can only be as high as the share of questions whose R-precision (pages
 
 
 def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "") -> None:
-    def combined(episode: Episode, gold: Gold) -> float | None:
+    def combine(episode: Episode, gold: Gold) -> float | None:
         value = plain(episode, gold)
         if value is None:
             return None
         return value if r_precision(episode, gold) == 1 else 0.0
 
     words = parse(plain.__doc__ or "")
-    combined.__doc__ = (
+    combine.__doc__ = (
         f"The {label.removeprefix('KILT-')} of the answer if the R-precision of the retrieved pages is 1, else 0.\n\n"
         f"Normalisation: {words['normalisation']}\nNot scored: {words['not_scored']}\n"
         f"Source: {source}.\nTraps: {_TRAPS} {traps}"
     )
-    combined.__name__ = combined.__qualname__ = "kilt_" + plain.__name__
-    METRICS.register(name, needs="answers+provenance", reads="answer+pages", label=label)(combined)
+    combine.__name__ = combine.__qualname__ = "kilt_" + plain.__name__
+    METRICS.register(name, needs="answers+provenance", reads="answer+pages", label=label)(combine)
 
 
 _combine("KILT-accuracy", "KILT-Accuracy", accuracy, _KILT)

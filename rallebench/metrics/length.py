@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of
+from rallebench.metrics._reading import final_answer
 from rallebench.metrics.words import count_words
 
 
@@ -19,7 +19,7 @@ def length(episode: Episode, gold: Gold) -> float | None:
     Source: CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043.
     Traps: Unicode code points: a separate accent counts. A Chinese text says more in as many characters.
     """
-    return float(len(answer_of(episode)))
+    return float(len(final_answer(episode)))
 
 
 @METRICS.register(
@@ -33,4 +33,4 @@ def length_words(episode: Episode, gold: Gold) -> float | None:
     Source: this project.
     Traps: Thai, Lao, Khmer and Burmese are written without spaces and are not split.
     """
-    return float(count_words(answer_of(episode)))
+    return float(count_words(final_answer(episode)))

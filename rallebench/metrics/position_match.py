@@ -10,7 +10,7 @@ from pathlib import Path
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 from rallebench.metrics.words import has_cjk, jieba_words
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -49,7 +49,7 @@ def position_match(episode: Episode, gold: Gold, option: str = "") -> float | No
     """
     return best(
         lambda answer, alias: position_score(*_tokens(option, answer, alias)),
-        answer_of(episode),
+        final_answer(episode),
         gold,
     )
 

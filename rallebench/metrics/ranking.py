@@ -66,10 +66,10 @@ def ndcg(ids: Sequence[str], relevant: Collection[str], k: int) -> float:
     """
     grades = relevant if isinstance(relevant, Mapping) else dict.fromkeys(relevant, 1.0)
     best = sorted(grades.values(), reverse=True)[:k]
-    return _discounted(grades.get(i, 0.0) for i in ids[:k]) / _discounted(best)
+    return _discount(grades.get(i, 0.0) for i in ids[:k]) / _discount(best)
 
 
-def _discounted(gains: Iterable[float]) -> float:
+def _discount(gains: Iterable[float]) -> float:
     return sum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, 1))
 
 
@@ -156,20 +156,20 @@ def _relevant(gold: Gold, unit: str) -> Collection[str]:
 
 
 def _file(unit: str, name: str, label: str, doc: str, ranked: Ranked, at_k: bool) -> None:
-    def scored(episode: Episode, gold: Gold, k: int = ALL) -> float | None:
+    def score(episode: Episode, gold: Gold, k: int = ALL) -> float | None:
         relevant = _relevant(gold, unit)
         if not relevant:  # judged, but no page is relevant: trec_eval counts it as 0
             return 0.0 if unit == "page" and gold.grades else None
         return ranked(page_ids(episode) if unit == "page" else passage_ids(episode), relevant, k)
 
-    scored.__doc__ = doc
-    scored.__name__ = scored.__qualname__ = name
+    score.__doc__ = doc
+    score.__name__ = score.__qualname__ = name
     traits = {"needs": "provenance", "reads": "pages", "wants": f"gold {unit}s"}
     if at_k:
         listed = (1, 5, 10) if ranked in (success, recall) else (5, 10)
-        METRICS.register_at_k(name, label=label, listed=listed, **traits)(scored)
+        METRICS.register_at_k(name, label=label, listed=listed, **traits)(score)
     else:
-        METRICS.register(name, label=label, **traits)(scored)
+        METRICS.register(name, label=label, **traits)(score)
 
 
 def _file_all() -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from rallebench.core.answers import f_measure
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 from rallebench.metrics.words import check_how, lcs_rows, ngrams, rule_for, words
 
 
@@ -68,15 +68,15 @@ def _register(
     traps: str = "",
 ) -> None:
     def rouge(episode: Episode, gold: Gold, option: str = "") -> float | None:
-        answer = answer_of(episode)
+        answer = final_answer(episode)
 
-        def compared(text: str, alias: str) -> float:
+        def compare(text: str, alias: str) -> float:
             how = rule_for(option, text, alias)
             return score(words(text, how), words(alias, how))
 
         if not any(words(alias, rule_for(option, answer, alias)) for alias in gold.answers):
             return None
-        return best(compared, answer, gold)
+        return best(compare, answer, gold)
 
     rouge.__doc__ = _DOC.format(what=what, traps=traps)
     rouge.__name__ = rouge.__qualname__ = name.lower().replace("-", "_")

@@ -11,7 +11,7 @@ from itertools import islice
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 from rallebench.metrics.words import lcs_rows
 
 MAX_WORDS = 20_000
@@ -31,7 +31,7 @@ def rouge_l(episode: Episode, gold: Gold) -> float | None:
     is not Lin's ROUGE-L (that is rouge-L). It says little about Chinese. Words beyond the first 20,000 of a
     text are not read.
     """
-    return best(rouge_l_score, answer_of(episode), gold)
+    return best(rouge_l_score, final_answer(episode), gold)
 
 
 @lru_cache(maxsize=256)  # KILT-ROUGE-L asks again for the same episode

@@ -110,7 +110,7 @@ class MetricScorer:
         """Return the scores of the metrics that are defined over all answers at once."""
         both = [(episode, example.gold) for example, episode in pairs]
         return {
-            entry.name: summed(over_all(both, entry.traits.get("chosen", "")))
+            entry.name: sum_counts(over_all(both, entry.traits.get("chosen", "")))
             for entry in self.entries
             if (over_all := entry.traits.get("over_all"))
         }
@@ -147,7 +147,7 @@ def _note(
     return "" if value is not None else lacks or f"not scored: {read_card(entry.name).not_scored}"
 
 
-def summed(counted: Counted) -> float:
+def sum_counts(counted: Counted) -> float:
     """Return the score over all answers from the counts of each."""
     counts, figure = counted
     return figure([sum(column) for column in zip(*counts)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rallebench.encoders import Encoder
 from rallebench.encoders.references import check_encoder, open_encoder
 from rallebench.metrics import METRICS, Pairs
-from rallebench.metrics._reading import answer_of
+from rallebench.metrics._reading import final_answer
 from rallebench.metrics._single import single
 
 DEFAULT = "minilm"
@@ -31,7 +31,7 @@ def similarity(pairs: Pairs, option: str = "") -> list[float | None]:
     Traps: Values of different encoders cannot be compared, and unrelated texts score above 0. MiniLM reads no
     Chinese, and only the first 256 tokens. A negation changes it little.
     """
-    answers = [answer_of(episode) if gold.answers else "" for episode, gold in pairs]
+    answers = [final_answer(episode) if gold.answers else "" for episode, gold in pairs]
     texts = list(
         dict.fromkeys(
             text
@@ -40,7 +40,7 @@ def similarity(pairs: Pairs, option: str = "") -> list[float | None]:
             for text in (answer, *gold.answers)
         )
     )
-    encoded = _opened(option or DEFAULT).encode(texts, role="passage") if texts else ()
+    encoded = _open(option or DEFAULT).encode(texts, role="passage") if texts else ()
     vectors = dict(zip(texts, encoded))
     values: list[float | None] = []
     for answer, (_, gold) in zip(answers, pairs):
@@ -51,5 +51,5 @@ def similarity(pairs: Pairs, option: str = "") -> list[float | None]:
 
 
 @single
-def _opened(name: str) -> Encoder:
+def _open(name: str) -> Encoder:
     return open_encoder(name)

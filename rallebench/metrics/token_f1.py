@@ -5,7 +5,7 @@ from __future__ import annotations
 from rallebench.core.answers import bag_f1, f1_score, normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 from rallebench.metrics.words import answer_words, check_how, has_cjk
 
 
@@ -21,7 +21,7 @@ def token_f1(episode: Episode, gold: Gold) -> float | None:
     Traps: White space separates words, so it says little about Chinese (f1_words does); yes and no are plain words.
     Other Unicode forms of a word (NFD, full width, a soft hyphen, vowel marks) count as different words; f1_words folds them.
     """
-    return best(f1_score, answer_of(episode), gold)
+    return best(f1_score, final_answer(episode), gold)
 
 
 _WHOLE = ("yes", "no", "noanswer")
@@ -38,7 +38,7 @@ def f1_yes_no(episode: Episode, gold: Gold) -> float | None:
     Source: HotpotQA, Yang et al. 2018, arXiv:1809.09600; R-Eval, Tu et al. 2024, which uses it as its reward.
     Traps: 'Yes, it is.' scores 0 against 'yes'. R-Eval uses the first accepted answer only.
     """
-    return best(yes_no_score, answer_of(episode), gold)
+    return best(yes_no_score, final_answer(episode), gold)
 
 
 def yes_no_score(answer: str, alias: str) -> float:
@@ -72,4 +72,4 @@ def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
         how = option or ("jieba" if has_cjk(answer + alias) else "")
         return bag_f1(answer_words(answer, how), answer_words(alias, how))
 
-    return best(score, answer_of(episode), gold)
+    return best(score, final_answer(episode), gold)

@@ -8,7 +8,7 @@ from functools import partial
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import best, final_answer
 from rallebench.metrics.words import jieba_words, ngrams
 
 ORDERS = 4
@@ -30,14 +30,14 @@ def precisions(answer: str, reference: str) -> tuple[float, ...]:
     return tuple(ngram_precision(answer, reference, order) for order in range(1, ORDERS + 1))
 
 
-def unpenalised(values: Sequence[float]) -> float:
+def geometric_mean(values: Sequence[float]) -> float:
     """Return the geometric mean of precisions; 0.0 if one of them is 0."""
     return math.exp(sum(map(math.log, values)) / len(values)) if min(values) > 0 else 0.0
 
 
 def bleu_average(answer: str, reference: str) -> float:
     """Return the geometric mean of the four precisions; 0.0 if one of them is 0."""
-    return unpenalised(precisions(answer, reference))
+    return geometric_mean(precisions(answer, reference))
 
 
 @METRICS.register("bleu-avg", label="BLEU (CRUD-RAG)")
@@ -52,12 +52,12 @@ def bleu_avg(episode: Episode, gold: Gold) -> float | None:
     Traps: 0 if no four adjacent words are shared, so always for answers of three words. A short answer is not
     penalised. It is the mean over answers, not corpus BLEU; other tools print other numbers.
     """
-    return best(bleu_average, answer_of(episode), gold)
+    return best(bleu_average, final_answer(episode), gold)
 
 
 def _register(order: int) -> None:
     def bleu_n(episode: Episode, gold: Gold) -> float | None:
-        return best(partial(ngram_precision, order=order), answer_of(episode), gold)
+        return best(partial(ngram_precision, order=order), final_answer(episode), gold)
 
     bleu_n.__doc__ = f"""The share of the answer's {order}-grams that the best-fitting accepted answer has.
 

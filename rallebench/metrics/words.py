@@ -76,12 +76,12 @@ def words(text: str, how: How) -> list[str]:
     if how == "google":
         return _GOOGLE.findall(text.lower())
     folded = fold(text)
-    patterns = (_WORD, _CHAR) if is_plain(folded) else _marked()
+    patterns = (_WORD, _CHAR) if is_plain(folded) else _patterns()
     return patterns[how == "char"].findall(folded)
 
 
 @functools.cache
-def _marked() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return ``_WORD`` and ``_CHAR``, with the marks of each letter."""
     mark = mark_pattern()
     word, other = rf"\w+(?:{mark}+\w*)*", rf"[^\W{_CJK}]"

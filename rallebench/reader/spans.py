@@ -211,7 +211,7 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
     from rallebench.checkpoints.packages import import_class
     from rallebench.core.files import sha256_file
     from rallebench.core.memory import pages_of_their_own, read_mapped, release
-    from rallebench.encoders.half_precision import halved, has_bfloat16
+    from rallebench.encoders.half_precision import has_bfloat16, to_half_precision
     from rallebench.encoders.minilm import WEIGHTS_SHA256, model_folder
     from rallebench.reader.network import build, use_onednn
 
@@ -224,7 +224,9 @@ def load(dtype: str = "auto", weights: Path = WEIGHTS) -> SpanReader:
         del difference
         if dtype == "auto":
             dtype = "bfloat16" if has_bfloat16(torch.device("cpu")) else "float32"
-        network.bert = halved(network.bert) if dtype == "bfloat16" else use_onednn(network.bert)
+        network.bert = (
+            to_half_precision(network.bert) if dtype == "bfloat16" else use_onednn(network.bert)
+        )
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     fingerprint = f"extractive-trained/{sha256_file(weights)[:12]}/{dtype}"
     reader = SpanReader(network, tokenizer, about, fingerprint)

@@ -7,7 +7,7 @@ from functools import partial
 
 from rallebench.core.errors import RalleError
 from rallebench.core.starter import STARTER_INDEXES
-from rallebench.encoders.references import resolved
+from rallebench.encoders.references import resolve
 from rallebench.llms import LLMS
 from rallebench.retrievers import needs_encoder
 from rallebench.workspace.indexes.recipes import starter_recipe
@@ -26,7 +26,7 @@ def importer(workspace: WorkspaceFolder, name: str, kind: str) -> Callable[[], N
         reference = find_encoder(workspace, name)
         if not reference:
             return None
-        entry, settings = resolved(reference)
+        entry, settings = resolve(reference)
         traits = entry.traits
     else:
         llm = workspace.llm(name)

@@ -261,7 +261,7 @@ def build_entry(
     Raises NotFoundError.
     """
     if preset:
-        return presets.entry_of(preset, dict(settings))
+        return presets.preset_entry(preset, dict(settings))
     if backend:
         return LLMEntry(backend=backend, settings=dict(settings))
     before = entry(workspace, changes)
@@ -274,7 +274,7 @@ def server_settings(
     """The settings that reach a server: a preset's or a model's own, then ``settings``."""
     base: Mapping[str, Any] = {}
     if preset:
-        base = presets.entry_of(preset).settings
+        base = presets.preset_entry(preset).settings
     elif model:
         base = workspace.llm(model).settings
     return {**base, **settings}

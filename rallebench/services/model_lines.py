@@ -20,7 +20,7 @@ from rallebench.core.starter import READER
 from rallebench.core.types import Step
 from rallebench.encoders.references import encoders
 from rallebench.http.endpoint import OPENAI
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 from rallebench.reader.delta import description
 from rallebench.reader.spans import WEIGHTS
 from rallebench.retrievers import needs_encoder
@@ -311,8 +311,8 @@ class ModelLines:
             prompt,
             step.reply.text,
             step.seconds,
-            prompt_tokens_of(step),
-            completion_tokens_of(step),
+            step_prompt_tokens(step),
+            step_completion_tokens(step),
         )
 
     def first_model(self) -> str:

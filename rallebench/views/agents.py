@@ -9,7 +9,7 @@ from rallebench.core.types import Episode, Example, Step
 from rallebench.engine.score import score_episode
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import REASONS, WORKFLOWS, agent_workflows
-from rallebench.workflows.trees import Node, tree_of
+from rallebench.workflows.trees import Node, read_tree
 
 
 def workflows() -> dict[str, str]:
@@ -53,4 +53,4 @@ def is_right(episode: Episode | None, example: Example) -> bool | None:
 
 def search_tree(steps: Sequence[Step]) -> tuple[Node, ...]:
     """The nodes of a search workflow, in the order of the search; () for others."""
-    return tree_of(steps)
+    return read_tree(steps)

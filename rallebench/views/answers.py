@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.chain import prompt_of
+from rallebench.chains.chain import request_prompt
 from rallebench.chains.template import render
 from rallebench.core.backends import Backends
 from rallebench.core.errors import BadFileError
@@ -73,7 +73,7 @@ def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
     value: dict[str, Any] = {
         "kind": "identity" if kind == "note" else kind,
         "target": target,
-        "prompt": prompt_of(request),
+        "prompt": request_prompt(request),
         "response": step.reply.text,
     }
     if isinstance(request, Retrieve):

@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.analysis import deployment, radar, tables, waterfall
 from rallebench.analysis.changes import changes
 from rallebench.analysis.ranking import compare_many, ended_pairs, with_mean
-from rallebench.chains.chain import prompt_of
+from rallebench.chains.chain import request_prompt
 from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
 from rallebench.core.report import RunReport
@@ -102,7 +102,7 @@ def _question(example: Example, episode: Episode) -> Fold:
 def step_blocks(steps: Sequence[Step]) -> Iterator[str | Code]:
     """The prompt, thoughts and response of every step."""
     for number, step in enumerate(steps, 1):
-        yield from (f"{number}. prompt", Code(prompt_of(step.request)))
+        yield from (f"{number}. prompt", Code(request_prompt(step.request)))
         yield from ("thinking", Code(step.reply.thinking)) if step.reply.thinking else ()
         yield from ("response", Code(step.reply.text))
 

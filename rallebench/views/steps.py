@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rallebench.chains.chain import prompt_of, wiki_id_title
+from rallebench.chains.chain import request_prompt, wiki_id_title
 from rallebench.core.answers import find_answers
 from rallebench.core.prices import FREE, Prices
 from rallebench.core.types import Generate, Retrieve, Step, UseTool
 from rallebench.engine.cost import dollars
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 
 LONGEST_SPAN = 200
 """Characters. A longer answer is not looked for in a passage: only a copied span can be there."""
@@ -27,7 +27,7 @@ def heading(step: Step) -> str:
 
 def sent_text(step: Step) -> str:
     """The query, the last message to the model, or the note of a step."""
-    return prompt_of(step.request)
+    return request_prompt(step.request)
 
 
 def titles_and_ids(step: Step) -> str:
@@ -38,7 +38,7 @@ def titles_and_ids(step: Step) -> str:
 def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
     """(read, written) by the models of these steps; None where no model was asked or a backend counts none."""
     models = [step for step in steps if isinstance(step.request, Generate)]
-    counts = [(prompt_tokens_of(step), completion_tokens_of(step)) for step in models]
+    counts = [(step_prompt_tokens(step), step_completion_tokens(step)) for step in models]
     if not counts or any(read is None or written is None for read, written in counts):
         return None
     return sum(read or 0 for read, _ in counts), sum(written or 0 for _, written in counts)

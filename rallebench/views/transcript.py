@@ -11,7 +11,7 @@ from rallebench import sandbox
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, ToolCall, UseTool
 from rallebench.workflows.edits import EDITED
-from rallebench.workflows.pal import program_of
+from rallebench.workflows.pal import extract_program
 from rallebench.workflows.trees import MARK
 
 LABELS: Mapping[str, str] = {
@@ -101,7 +101,7 @@ def _asking(request: Request) -> Piece:
 
 def _reply(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
     if workflow == "pal":
-        return [Piece("program", program_of(reply.text), 0)]
+        return [Piece("program", extract_program(reply.text), 0)]
     if reply.tool_calls:
         call = reply.tool_calls[0]
         thought = [Piece("thought", reply.text.strip(), 0)] if reply.text.strip() else []
@@ -171,7 +171,7 @@ def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
 def edit_text(reply: Reply, workflow: str = "") -> str:
     """A reply as it is edited: a call as ``Name({…})``, a program without the text around it, anything else word for word."""
     if workflow == "pal":
-        return program_of(reply.text).strip("\n")
+        return extract_program(reply.text).strip("\n")
     if reply.tool_calls:
         call = reply.tool_calls[0]
         return f"{call.name}({call.arguments})"

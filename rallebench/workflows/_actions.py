@@ -39,10 +39,10 @@ _NAMED = re.compile(r"\w+\s*=\s*[\"'](.*)[\"']", re.DOTALL)
 _INVISIBLE = re.compile("[\u200b\u2060\ufeff]")
 
 
-def undecorated(text: str) -> str:
+def strip_decoration(text: str) -> str:
     """Remove Markdown around a text: fences, emphasis, back-ticks, dashes, list numbers.
 
-    >>> undecorated("- **Action 1:** `Search[Ada]`"), undecorated("**Search**[*Ada*]")
+    >>> strip_decoration("- **Action 1:** `Search[Ada]`"), strip_decoration("**Search**[*Ada*]")
     ('Action 1: Search[Ada]', 'Search[Ada]')
     """
     if "```" in text or "~~~" in text:
@@ -87,11 +87,11 @@ def parse_action(
         if not _BARE.fullmatch(text):
             text = _without_label(_INVISIBLE.sub("", text))
         for opening, closing in zip(left + _WIDE.get(left, ""), right + _WIDE.get(right, "")):
-            if (balanced := _balanced(text, opening, closing)) is not None:
+            if (balanced := _split_balanced(text, opening, closing)) is not None:
                 verb = unicodedata.normalize("NFKC", balanced[0])
                 named = _NAMED.fullmatch(balanced[1]) if brackets == "[]" else None
                 return verb, without_emphasis(named[1] if named else balanced[1])
-        if separate := _INPUT.match("\n".join(map(undecorated, text.splitlines()))):
+        if separate := _INPUT.match("\n".join(map(strip_decoration, text.splitlines()))):
             return separate["verb"], parse_input(separate["input"], brackets)
         if verbs and (other := _other_form(text, brackets, verbs)) is not None:
             return other
@@ -116,12 +116,12 @@ def parse_input(text: str, brackets: str) -> str:
     >>> [parse_input(text, "[]") for text in ("`Ada`", '{"name": "Ada"}', "[Ada]", "Ada\\nSo …")]
     ['Ada', 'Ada', 'Ada', 'Ada']
     """
-    text = re.sub(rf"^{_INPUT_LABEL}", "", undecorated(text), flags=re.IGNORECASE)
+    text = re.sub(rf"^{_INPUT_LABEL}", "", strip_decoration(text), flags=re.IGNORECASE)
     value = decode_json(text)
     if value is not None:
         return _argument(value, brackets) or text
-    line = undecorated(text.splitlines()[0]) if text else ""
-    return _unwrapped(line)
+    line = strip_decoration(text.splitlines()[0]) if text else ""
+    return _unwrap(line)
 
 
 def bare_verb(text: str, verbs: Sequence[str]) -> str | None:
@@ -130,7 +130,7 @@ def bare_verb(text: str, verbs: Sequence[str]) -> str | None:
     >>> bare_verb("**Action:** `Search`", ["Search"]), bare_verb("Search[Ada]", ["Search"])
     ('Search', None)
     """
-    return _known(_without_label(text).rstrip(" :：.,"), verbs)
+    return _find_verb(_without_label(text).rstrip(" :：.,"), verbs)
 
 
 def is_decoration(text: str) -> bool:
@@ -142,19 +142,19 @@ def is_decoration(text: str) -> bool:
     return bool(text) and not re.search(r"\w", _without_label(text))
 
 
-def written(verb: str, argument: str, brackets: str) -> str:
+def format_action(verb: str, argument: str, brackets: str) -> str:
     """Return the action as shown on the page."""
     return f"{verb}{brackets[0]}{argument}{brackets[1]}"
 
 
 def _without_label(text: str) -> str:
-    text = undecorated(text)
+    text = strip_decoration(text)
     if later := _LATER_LABEL.search(text):
-        text = undecorated(text[later.end() :])
-    return undecorated(_LABEL.sub("", text))
+        text = strip_decoration(text[later.end() :])
+    return strip_decoration(_LABEL.sub("", text))
 
 
-def _balanced(text: str, left: str, right: str, start: int = 0) -> tuple[str, str] | None:
+def _split_balanced(text: str, left: str, right: str, start: int = 0) -> tuple[str, str] | None:
     """Return verb and argument up to the matching bracket; None without one."""
     opened = re.compile(rf"(\w+)\s*[:：]?\s*\\?{re.escape(left)}").match(text, start)
     depth = 1
@@ -170,8 +170,8 @@ def _other_form(text: str, brackets: str, verbs: Sequence[str]) -> tuple[str, st
     """Parse a known verb in JSON, as a tag, before a colon, with other brackets, or with its own within a sentence."""
     fenced = FENCE.fullmatch(text)
     if tagged := _TAGGED.match(text):
-        if verb := _known(tagged[1], verbs):
-            return (verb, _unwrapped(tagged[2])) if tagged[2] else None
+        if verb := _find_verb(tagged[1], verbs):
+            return (verb, _unwrap(tagged[2])) if tagged[2] else None
         return parse_action(tagged[2], brackets, verbs=verbs) if tagged[2] else None
     if text.startswith(("{", "[{")) or fenced:
         return _from_json(decode_json(fenced[1] if fenced else text), brackets, verbs)
@@ -182,13 +182,13 @@ def _other_form(text: str, brackets: str, verbs: Sequence[str]) -> tuple[str, st
         within = bool(text[: match.start()].strip("\"'([{$ "))
         if within and opening not in "[(" + brackets + _WIDE[brackets[0]]:
             continue
-        if (balanced := _balanced(text, opening, closing, match.start())) is not None:
+        if (balanced := _split_balanced(text, opening, closing, match.start())) is not None:
             own = opening in brackets
-            argument = balanced[1] if own or brackets == "()" else _unwrapped(balanced[1])
+            argument = balanced[1] if own or brackets == "()" else _unwrap(balanced[1])
             return match[0], argument
     opened = re.match(r"(\w+)\s*(?:[:：=→]|->|=>)\s*(\S[^\n]*)", text)
-    if opened and (verb := _known(opened[1], verbs)):
-        return verb, _unwrapped(undecorated(opened[2]))
+    if opened and (verb := _find_verb(opened[1], verbs)):
+        return verb, _unwrap(strip_decoration(opened[2]))
     return None
 
 
@@ -200,10 +200,10 @@ def _from_json(value: Any, brackets: str, verbs: Sequence[str]) -> tuple[str, st
     if not isinstance(value, Mapping):
         return None
     names = (value[key] for key in _NAMES if isinstance(value.get(key), str))
-    verb = next(filter(None, (_known(name, verbs) for name in names)), None)
+    verb = next(filter(None, (_find_verb(name, verbs) for name in names)), None)
     if verb is not None:
         argument = next((value[key] for key in _ARGUMENTS if key in value), None)
-    elif len(value) == 1 and (verb := _known(next(iter(value)), verbs)):
+    elif len(value) == 1 and (verb := _find_verb(next(iter(value)), verbs)):
         argument = next(iter(value.values()))
     if verb is None or not (text := _argument(argument, brackets, verb == verbs[-1])):
         return None
@@ -225,7 +225,7 @@ def _argument(value: Any, brackets: str, plain: bool = False) -> str:
     return str(value).strip()
 
 
-def _unwrapped(text: str) -> str:
+def _unwrap(text: str) -> str:
     """Strip a name, quotes or brackets around a whole argument."""
     if named := _NAMED.fullmatch(text):
         return named[1].strip()
@@ -234,7 +234,7 @@ def _unwrapped(text: str) -> str:
     return text.strip()
 
 
-def _known(name: str, verbs: Sequence[str]) -> str | None:
+def _find_verb(name: str, verbs: Sequence[str]) -> str | None:
     """Return the verb with that name, ignoring case."""
     plain = unicodedata.normalize("NFKC", name).strip().removeprefix("functions.").lower()
     return next((verb for verb in verbs if verb.lower() == plain), None)

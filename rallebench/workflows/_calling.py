@@ -58,13 +58,13 @@ class Move:
     message: Message
     native: bool
 
-    def answered(self, observation: str) -> Message:
+    def observation_message(self, observation: str) -> Message:
         """Return the message with the observation of its call."""
         if self.native and self.call is not None:
             return Message("tool", observation, tool_call_id=self.call.id)
         return Message("user", OBSERVATION + observation)
 
-    def written(self) -> str:
+    def call_line(self) -> str:
         """The call in one line; '' without a call."""
         return f"{self.call.name}({self.call.arguments})" if self.call else ""
 
@@ -72,7 +72,7 @@ class Move:
 def opening(conversation: Conversation, prompt: str) -> tuple[Message, ...]:
     """Return the conversation before the first turn: instructions, demonstrations, the question."""
     tools, native = _tools(conversation), conversation.native
-    schemas = "\n".join(json.dumps(_described(tool), ensure_ascii=False) for tool in tools)
+    schemas = "\n".join(json.dumps(_describe(tool), ensure_ascii=False) for tool in tools)
     protocol = fill_template(conversation.prompts["text_protocol.txt"], {"tools": schemas})
     system = fill_template(
         conversation.prompts[prompt], {"protocol": "" if native else f"\n\n{protocol}"}
@@ -83,8 +83,11 @@ def opening(conversation: Conversation, prompt: str) -> tuple[Message, ...]:
         for place, step in enumerate(shot.steps, 1):
             arguments = json.dumps(step.arguments, ensure_ascii=False)
             call = ToolCall(f"example-{number}-{place}", step.name, arguments)
-            move = _move_of(step.thought, call, native)
-            messages += [move.message, move.answered(step.observation or "Episode finished.")]
+            move = _make_move(step.thought, call, native)
+            messages += [
+                move.message,
+                move.observation_message(step.observation or "Episode finished."),
+            ]
     return (*messages, Message("user", f"Question: {conversation.question.text}"))
 
 
@@ -92,11 +95,11 @@ def _tools(conversation: Conversation) -> tuple[ToolSpec, ...]:
     return (*conversation.env.tools, FINISHING)
 
 
-def _described(tool: ToolSpec) -> dict[str, Any]:
+def _describe(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
 
 
-def _move_of(thought: str, call: ToolCall, native: bool) -> Move:
+def _make_move(thought: str, call: ToolCall, native: bool) -> Move:
     if native:
         return Move(thought, call, Message("assistant", thought, (call,)), True)
     thinking = f"Thought: {thought}\n" if thought else ""
@@ -114,15 +117,15 @@ def turn(conversation: Conversation, messages: tuple[Message, ...], number: int)
             (*conversation.env.tools, *FINISHING_FORMS), conversation.limits.max_tokens
         )
         reply = yield from conversation.send(messages, stop=("\nObservation",), forced=form)
-    return move_of(reply, number)
+    return read_move(reply, number)
 
 
-def move_of(reply: Reply, number: int) -> Move:
+def read_move(reply: Reply, number: int) -> Move:
     """Read the move from a reply in turn ``number``. Of several calls the first counts."""
     if reply.tool_calls:
         first = reply.tool_calls[0]
         call = ToolCall(first.id or f"call-{number}", first.name, first.arguments)
-        return _move_of(reply.text.strip()[:LONGEST], call, True)
+        return _make_move(reply.text.strip()[:LONGEST], call, True)
     text = without_imitation(reply.text).strip()[:LONGEST]
     match = _TEXT_CALL.search(text)
     if match is None:

@@ -79,10 +79,10 @@ def register_agent(
     return register
 
 
-def estimated(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate a text's tokens: one per Chinese or Japanese character, else one per four characters.
 
-    >>> estimated("four words of text"), estimated("多瑙河")
+    >>> estimate_tokens("four words of text"), estimate_tokens("多瑙河")
     (5, 3)
     """
     wide = 0 if text.isascii() else len(CJK_CHARACTER.findall(text))
@@ -157,7 +157,7 @@ class Conversation:
             roomy=not self.original,
         )
         self._spent += (reply.prompt_tokens or self._count(prompt)) + (
-            reply.completion_tokens or estimated(reply.text)
+            reply.completion_tokens or estimate_tokens(reply.text)
         )
         self._counted = (prompt, reply.prompt_tokens)
         self._check_reply(reply)
@@ -197,8 +197,8 @@ class Conversation:
         """
         last, count = self._counted
         if count and prompt.startswith(last):
-            return count + estimated(prompt[len(last) :])
-        return estimated(prompt)
+            return count + estimate_tokens(prompt[len(last) :])
+        return estimate_tokens(prompt)
 
     def _check_reply(self, reply: Reply) -> None:
         text = reply.text.strip()

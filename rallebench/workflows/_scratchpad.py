@@ -9,11 +9,11 @@ from rallebench.core.types import Flow, Note, Outcome, SubFlow
 from rallebench.workflows import _forms
 from rallebench.workflows._actions import (
     bare_verb,
+    format_action,
     is_decoration,
     parse_action,
     parse_input,
     split_action,
-    written,
 )
 from rallebench.workflows._conversation import (
     LONGEST,
@@ -25,7 +25,7 @@ from rallebench.workflows._conversation import (
 from rallebench.workflows.prompts import FINISH, actions, episode
 
 
-def rendered(conversation: Conversation, *, thought: bool, plan: bool = False) -> list[str]:
+def render_shots(conversation: Conversation, *, thought: bool, plan: bool = False) -> list[str]:
     return [
         episode(shot, conversation.env.brackets, thought=thought, plan=plan)
         for shot in conversation.shots
@@ -37,7 +37,7 @@ def agent(
 ) -> Flow:
     """Run an agent whose page begins with ``prompt``, filled with the actions, the demonstrations and the question."""
     head = conversation.head(
-        prompt, rendered(conversation, thought=thought), actions=actions(conversation.env)
+        prompt, render_shots(conversation, thought=thought), actions=actions(conversation.env)
     )
     return (yield from scratchpad(conversation, head, thought=thought, one_call=one_call))
 
@@ -64,7 +64,7 @@ def scratchpad(
             pad += f"\nAction {n}: {action}"
         verb, argument = _parse(conversation, action)
         if finishes(verb, conversation.original):
-            answer = argument if conversation.original else unquoted(argument, env.brackets)
+            answer = argument if conversation.original else unquote(argument, env.brackets)
             yield Note(f"Observation {n}: Episode finished.")
             return Outcome(answer)
         observation = too_long(argument)
@@ -80,7 +80,7 @@ def finishes(verb: str, original: bool = False) -> bool:
     return verb == FINISH if original else verb.lower() == FINISH.lower()
 
 
-def unquoted(argument: str, brackets: str) -> str:
+def unquote(argument: str, brackets: str) -> str:
     """Remove the quotes that models write around an answer in round brackets."""
     quoted = (
         brackets == "()"
@@ -129,7 +129,7 @@ def _action(conversation: Conversation, prompt: str, form: Mapping[str, Any]) ->
     if _parse(conversation, reply)[1]:
         return reply
     argument = parse_input(reply, conversation.env.brackets)
-    return written(verb, argument, conversation.env.brackets) if argument else line
+    return format_action(verb, argument, conversation.env.brackets) if argument else line
 
 
 def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, str]]:
@@ -143,15 +143,15 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
     line = first_line(action)
     if not conversation.original:
         if not action.strip():
-            thought, action = _unlabelled(conversation, thought)
+            thought, action = _split_unlabelled(conversation, thought)
             line = first_line(action)
         if not _parse(conversation, line)[1]:
             verb, argument = _parse(conversation, action.strip())
-            line = written(verb, argument, conversation.env.brackets) if argument else line
+            line = format_action(verb, argument, conversation.env.brackets) if argument else line
     return " ".join(thought.strip().rstrip("*_-# ").split())[:LONGEST], line[:LONGEST]
 
 
-def _unlabelled(conversation: Conversation, text: str) -> tuple[str, str]:
+def _split_unlabelled(conversation: Conversation, text: str) -> tuple[str, str]:
     """Split off an action that stands unlabelled on its own line below the thought."""
     thought, _, line = text.rstrip().rpartition("\n")
     return (thought, line) if _parse(conversation, line)[1] else (text, "")

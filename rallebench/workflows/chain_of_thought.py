@@ -29,15 +29,15 @@ def chain_of_thought(conversation: Conversation) -> Flow:
     reply = yield from conversation.ask(
         conversation.head("chain_of_thought.txt", rendered), ("\nQuestion:",)
     )
-    if answer := answer_of(reply.text):
+    if answer := last_answer(reply.text):
         return Outcome(answer)
     return Outcome("", "no_answer" if reply.text.strip() else "model_error")
 
 
-def answer_of(text: str) -> str:
+def last_answer(text: str) -> str:
     """Return the text after the last ``Answer:`` on its line; without one, the last line.
 
-    >>> answer_of("Ada was born in 1815.\\nAnswer: 1815\\n"), answer_of("So it is Paris.")
+    >>> last_answer("Ada was born in 1815.\\nAnswer: 1815\\n"), last_answer("So it is Paris.")
     ('1815', 'So it is Paris.')
     """
     parts = _ANSWER.split(text)

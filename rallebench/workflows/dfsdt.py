@@ -19,7 +19,7 @@ from rallebench.workflows import COMPAT, common
 from rallebench.workflows._calling import OBSERVATION, carried_out, opening, turn
 from rallebench.workflows._conversation import Conversation, EpisodeEnd, register_agent
 from rallebench.workflows.function_calling import PROTOCOL
-from rallebench.workflows.trees import Node, note_of
+from rallebench.workflows.trees import Node, tree_note
 
 SETTINGS = {
     **common(steps=60, shots=0, max_tokens=512),
@@ -57,7 +57,7 @@ class _Search:
         Raises _Answered, EpisodeEnd.
         """
         if parent.depth >= self.depth or 0 < self.nodes <= parts:
-            yield note_of(replace(parent, state="too_deep"))
+            yield tree_note(replace(parent, state="too_deep"))
             return 1
         tried: list[str] = []
         for _ in range(self.width):
@@ -74,29 +74,29 @@ class _Search:
                 raise EpisodeEnd("step_limit")
             self.turns += 1
             move = yield from turn(self.conversation, (*messages, *hint), self.turns)
-            node = Node(self.turns, parent.number, parent.depth + 1, move.thought, move.written())
+            node = Node(self.turns, parent.number, parent.depth + 1, move.thought, move.call_line())
             observed = yield from carried_out(self.conversation, move)
             if isinstance(observed, Outcome):
                 state = "gave_up" if observed.stop_reason == "gave_up" else "answered"
-                yield note_of(replace(node, state=state))
+                yield tree_note(replace(node, state=state))
                 if state == "answered":
                     raise _Answered(observed)
                 back, seen = self.back, ""
             else:
                 node = replace(node, observation=observed)
-                yield note_of(node)
+                yield tree_note(node)
                 deeper = parts + bool(move.thought) + 2 * bool(move.call)
                 back = yield from self.below(
-                    node, (*messages, move.message, move.answered(observed)), deeper
+                    node, (*messages, move.message, move.observation_message(observed)), deeper
                 )
                 seen = f"\n{OBSERVATION}{observed}" if move.call else ""
-            tried.append((move.written() or move.thought) + seen)
+            tried.append((move.call_line() or move.thought) + seen)
             if back > 1 and (parent.number or self.conversation.original):
                 break  # at the root ours continues; ToolBench leaves the other turns untried
         else:
             back = 2  # all turns were tried: the parent's state continues with its next turn
         if parent.number:
-            yield note_of(replace(parent, state="left"))
+            yield tree_note(replace(parent, state="left"))
         return back - 1
 
 

@@ -36,5 +36,5 @@ def function_calling(conversation: Conversation) -> Flow:
         observed = yield from carried_out(conversation, move)
         if isinstance(observed, Outcome):
             return observed
-        messages = (*messages, move.message, move.answered(observed))
+        messages = (*messages, move.message, move.observation_message(observed))
     return Outcome("", "step_limit")

@@ -34,7 +34,7 @@ def pal(conversation: Conversation) -> Flow:
     rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots]
     prompt = conversation.head("pal.txt", rendered, functions=functions(conversation.env.tools))
     reply = yield from conversation.ask(prompt)
-    program = program_of(reply.text)
+    program = extract_program(reply.text)
     if not program.strip():
         return Outcome("", "model_error")
     result, calls = yield from _run(conversation, program)
@@ -57,7 +57,7 @@ def _run(conversation: Conversation, program: str) -> SubFlow[tuple[Reply, int]]
         while reply.tool_calls and calls <= conversation.limits.steps:
             calls += 1
             if calls <= conversation.limits.steps:
-                observation = yield from _answered(conversation, reply.tool_calls[0])
+                observation = yield from _answer_call(conversation, reply.tool_calls[0])
                 reply = yield UseTool(sandbox.TOOL, sandbox.answer(name, observation))
         finished = not reply.tool_calls
         return reply, calls
@@ -66,16 +66,16 @@ def _run(conversation: Conversation, program: str) -> SubFlow[tuple[Reply, int]]
             sandbox.stop(name)
 
 
-def _answered(conversation: Conversation, call: ToolCall) -> SubFlow[str]:
+def _answer_call(conversation: Conversation, call: ToolCall) -> SubFlow[str]:
     arguments: Any = json.loads(call.arguments)
     wrong = too_long(arguments)
     return wrong or (yield from conversation.observe(conversation.env.call(call.name, arguments)))
 
 
-def program_of(text: str) -> str:
+def extract_program(text: str) -> str:
     """Return the program in a reply: its first fenced block, closed or not, or else the whole reply.
 
-    >>> program_of("Here it is:\\n```python\\nprint(1)\\n```\\nDone."), program_of("print(2)")
+    >>> extract_program("Here it is:\\n```python\\nprint(1)\\n```\\nDone."), extract_program("print(2)")
     ('print(1)', 'print(2)')
     """
     block = _FENCE.search(text)

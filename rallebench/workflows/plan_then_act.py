@@ -5,7 +5,7 @@ from __future__ import annotations
 from rallebench.core.types import Flow, Outcome
 from rallebench.workflows import COMPAT, common
 from rallebench.workflows._conversation import Conversation, first_line, register_agent
-from rallebench.workflows._scratchpad import rendered, scratchpad
+from rallebench.workflows._scratchpad import render_shots, scratchpad
 from rallebench.workflows.prompts import actions
 
 SETTINGS = {**common(shots=3), "compat": COMPAT}
@@ -17,7 +17,7 @@ PAPER = "R-Eval, arXiv:2406.11681"
 )
 def plan_then_act(conversation: Conversation) -> Flow:
     """One plan, then Action and Observation in turn."""
-    return (yield from _planned(conversation, "plan_then_act.txt", thought=False))
+    return (yield from _plan(conversation, "plan_then_act.txt", thought=False))
 
 
 @register_agent(
@@ -25,10 +25,10 @@ def plan_then_act(conversation: Conversation) -> Flow:
 )
 def planner_react(conversation: Conversation) -> Flow:
     """One plan, then Thought, Action and Observation in turn."""
-    return (yield from _planned(conversation, "planner_react.txt", thought=True))
+    return (yield from _plan(conversation, "planner_react.txt", thought=True))
 
 
-def _planned(conversation: Conversation, page_prompt: str, *, thought: bool) -> Flow:
+def _plan(conversation: Conversation, page_prompt: str, *, thought: bool) -> Flow:
     listed = actions(conversation.env)
     plans = [
         f"Question: {shot.question}\nPlan: {shot.plan}" for shot in conversation.shots if shot.plan
@@ -39,6 +39,6 @@ def _planned(conversation: Conversation, page_prompt: str, *, thought: bool) -> 
     if not plan:
         return Outcome("", "model_error")
     head = conversation.head(
-        page_prompt, rendered(conversation, thought=thought, plan=True), actions=listed
+        page_prompt, render_shots(conversation, thought=thought, plan=True), actions=listed
     )
     return (yield from scratchpad(conversation, f"{head}\nPlan: {plan}", thought=thought))

@@ -84,12 +84,12 @@ def _step(row: Mapping[str, Any], answer: str) -> ShotStep:
         arguments, written = {"return_type": "give_answer", "final_answer": answer}, answer
     else:
         arguments = dict(row["arguments"])
-        written = _written(arguments)
+        written = _format_arguments(arguments)
     thought, observation = (str(row.get(key, "")) for key in ("thought", "observation"))
     return ShotStep(thought, name, str(row.get("argument", written)), arguments, observation)
 
 
-def _written(arguments: Mapping[str, Any]) -> str:
+def _format_arguments(arguments: Mapping[str, Any]) -> str:
     """Format arguments for a text protocol: a single value alone, several as ``name="value"``."""
     if len(arguments) == 1:
         (value,) = arguments.values()

@@ -27,12 +27,12 @@ class Node:
     state: str = "open"
 
 
-def note_of(node: Node) -> Note:
+def tree_note(node: Node) -> Note:
     """Return the current state of the node as a note; a later note with the same number replaces it."""
     return Note(MARK + json.dumps(asdict(node), ensure_ascii=False))
 
 
-def tree_of(steps: Iterable[Step]) -> tuple[Node, ...]:
+def read_tree(steps: Iterable[Step]) -> tuple[Node, ...]:
     """Return the nodes of an episode in the order of the search; () for an episode without a tree."""
     nodes: dict[int, Node] = {}
     for step in steps:

@@ -29,7 +29,7 @@ from rallebench.core.types import Chain, Example, digest
 from rallebench.corpora.imported import Corpus, corpus_cards, imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, dataset_form, read_questions
 from rallebench.llms import LLMS
-from rallebench.llms.presets import entry_of, presets
+from rallebench.llms.presets import preset_entry, presets
 from rallebench.retrievers.composites import (
     STARTER_COMBINATIONS,
     Names,
@@ -320,7 +320,7 @@ class WorkspaceFolder:
             named = {"model": model} if model else {}
             return LLMEntry(backend=backend, settings={**named, **parse_settings(pairs)})
         if name in presets():
-            return entry_of(name, parse_settings(pairs))
+            return preset_entry(name, parse_settings(pairs))
         if sentence := self.damaged_llms().get("llms.json"):
             raise BadFileError(sentence)
         raise NotFoundError(unknown("language model", reference, list(known)))

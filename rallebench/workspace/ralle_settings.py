@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rallebench.chains.ralle import as_object, quoted
+from rallebench.chains.ralle import as_object, quote_value
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json
@@ -334,5 +334,5 @@ def build_command(entry: RetrieverEntry) -> str:
 def _text(entry: Section, key: str, where: str) -> str:
     value = entry.get(key)
     if not isinstance(value, str) or not value.strip():
-        raise BadFileError(f"{where}: {key!r} is {quoted(value)}; it should be text.")
+        raise BadFileError(f"{where}: {key!r} is {quote_value(value)}; it should be text.")
     return value

@@ -9,7 +9,7 @@ import pytest
 from project import PROJECT
 
 import rallebench
-from rallebench.chains.chain import as_flow, prompt_of
+from rallebench.chains.chain import as_flow, request_prompt
 from rallebench.chains.ralle import experiment_from_json, experiment_to_json, load_chain_file
 from rallebench.chains.saved import chain_to_json
 from rallebench.chains.template import check
@@ -77,7 +77,7 @@ def play(
     try:
         request = next(flow)
         while True:
-            prompts.append(prompt_of(request))
+            prompts.append(request_prompt(request))
             request = flow.send(_reply(request, texts, hits))
     except StopIteration as end:
         return prompts, end.value
@@ -89,7 +89,7 @@ def _reply(request: Request, texts: object, hits: tuple[Passage, ...]) -> Reply:
             "; ".join(p.text for p in hits),
             hits=tuple(Hit(p, 1.0 - n / 10) for n, p in enumerate(hits)),
         )
-    return Reply(next(texts)) if isinstance(request, Generate) else Reply(prompt_of(request))  # type: ignore[call-overload]
+    return Reply(next(texts)) if isinstance(request, Generate) else Reply(request_prompt(request))  # type: ignore[call-overload]
 
 
 # ── the files ────────────────────────────────────────────────────────────────

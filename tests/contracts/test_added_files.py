@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import answer_of, best
+from rallebench.metrics._reading import final_answer, best
 
 
 @METRICS.register("first-word", label="First word")
@@ -33,7 +33,7 @@ def first_word(episode: Episode, gold: Gold) -> float | None:
     Source: rallebench.
     Traps: A word with a comma is another word.
     """
-    return best(lambda answer, alias: float(answer.split()[:1] == alias.split()[:1]), answer_of(episode), gold)
+    return best(lambda answer, alias: float(answer.split()[:1] == alias.split()[:1]), final_answer(episode), gold)
 '''
 
 FORMAT = '''

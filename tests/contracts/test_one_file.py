@@ -169,18 +169,18 @@ JUDGE = '''
 from rallebench.core.types import Generate, Message
 from rallebench.core.scoring import ScoreColumn
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import decided, verdict_of
+from rallebench.metrics.judges import verdict_outcome, verdict_scores
 
 
 @METRICS.register_judge(
     "politeness",
     columns=(ScoreColumn("polite", "1 if the judge says yes, else 0."),),
-    scores=verdict_of("polite"),
+    scores=verdict_scores("polite"),
 )
 def politeness(case, *, llm, prompt):
     """Whether an answer is polite."""
     reply = yield Generate(llm, (Message("user", f"Is this polite? {case.answer}"),))
-    return decided({"yes": True, "no": False}.get(reply.text))
+    return verdict_outcome({"yes": True, "no": False}.get(reply.text))
 '''
 
 SUITE = '''

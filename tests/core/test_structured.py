@@ -8,7 +8,7 @@ import pytest
 
 from rallebench.core.errors import BackendError
 from rallebench.core.structured import AROUND, check_schema, find_json, in_form
-from rallebench.llms._calls_in_text import before_calls, calls_of
+from rallebench.llms._calls_in_text import before_calls, parse_calls
 
 PERSON = {
     "type": "object",
@@ -121,7 +121,7 @@ def test_an_answer_is_judged_by_the_first_json_that_fits() -> None:
 def test_tool_calls_leave_the_text_and_what_is_none_stays(
     text: str, rest: str, names: list[str]
 ) -> None:
-    said, calls = calls_of(text)
+    said, calls = parse_calls(text)
     assert (said, [call.name for call in calls]) == (rest, names)
     assert [call.id for call in calls] == [f"call_{number}" for number in range(len(calls))]
     for end in range(len(text) + 1):

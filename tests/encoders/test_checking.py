@@ -43,22 +43,22 @@ def numbers(*rows: list[float]) -> Any:
     ],
 )
 def test_broken_vectors_are_a_fault_that_names_a_text(vectors: Any, fault: str) -> None:
-    assert fault in VectorCheck("e", "").fault_of(MOONS, vectors)
+    assert fault in VectorCheck("e", "").find_fault(MOONS, vectors)
 
 
 def test_equal_vectors_are_noticed_over_several_batches_until_two_texts_were_told_apart() -> None:
     check, same = VectorCheck("e", ""), numbers([1, 0])
-    assert check.fault_of(MOONS[:1], same) == ""
-    assert "the same vector" in check.fault_of(MOONS[1:2], same)
+    assert check.find_fault(MOONS[:1], same) == ""
+    assert "the same vector" in check.find_fault(MOONS[1:2], same)
     check = VectorCheck("e", "")
-    assert check.fault_of(MOONS[:2], numbers([1, 0], [0, 1])) == ""
-    assert check.fault_of(["北京", "上海"], numbers([1, 0], [1, 0])) == ""
+    assert check.find_fault(MOONS[:2], numbers([1, 0], [0, 1])) == ""
+    assert check.find_fault(["北京", "上海"], numbers([1, 0], [1, 0])) == ""
 
 
 def test_texts_that_an_encoder_may_read_alike_have_equal_vectors_without_a_fault() -> None:
     for texts in (["Titan?", "titan"], ["Titan", " Titan\n"], ["é", "e\u0301"], ["—", "…", ""]):
-        assert VectorCheck("e", "").fault_of(texts, numbers(*[[1, 0]] * len(texts))) == "", texts
-    assert VectorCheck("e", "").fault_of(["…", "Io"], numbers([0, 0], [1, 0])) == ""
+        assert VectorCheck("e", "").find_fault(texts, numbers(*[[1, 0]] * len(texts))) == "", texts
+    assert VectorCheck("e", "").find_fault(["…", "Io"], numbers([0, 0], [1, 0])) == ""
 
 
 Answer = Callable[[Handler], None]

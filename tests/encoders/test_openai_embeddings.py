@@ -16,7 +16,7 @@ from loopback import Handler, Loopback, drop_at_once, fail, send_json
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.types import Passage
 from rallebench.encoders.hashing import Hashing
-from rallebench.encoders.openai_embeddings import vectors_of
+from rallebench.encoders.openai_embeddings import read_vectors
 from rallebench.encoders.references import open_encoder
 from rallebench.workspace.indexes.encoding import encode_passages
 
@@ -255,5 +255,5 @@ def test_a_wrong_setting_is_refused_without_echoing_a_secret(
 
 
 def test_rows_without_an_index_are_taken_in_their_order() -> None:
-    found = vectors_of({"data": [{"embedding": [0, 2]}, {"embedding": [3, 0]}]}, 2)
+    found = read_vectors({"data": [{"embedding": [0, 2]}, {"embedding": [3, 0]}]}, 2)
     assert found.tolist() == [[0.0, 1.0], [1.0, 0.0]]

@@ -15,7 +15,7 @@ from tiny_bert import save_bert
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.encoders import BulkEncoder
 from rallebench.encoders._engine import cuts
-from rallebench.encoders.half_precision import halved
+from rallebench.encoders.half_precision import to_half_precision
 from rallebench.encoders.references import open_encoder
 from rallebench.services.workbench import Workbench
 
@@ -102,7 +102,7 @@ def test_the_half_precision_twin_copies_matrices_only() -> None:
     model = torch.nn.Sequential(
         torch.nn.Embedding(10, 4), torch.nn.Linear(4, 4), torch.nn.LayerNorm(4)
     )
-    twin = halved(model)
+    twin = to_half_precision(model)
     assert twin[0].weight is model[0].weight and twin[2].weight is model[2].weight
     assert twin[1].weight.dtype == torch.bfloat16 and model[1].weight.dtype == torch.float32
     assert twin(torch.tensor([[1, 2]])).dtype == torch.float32

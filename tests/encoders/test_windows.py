@@ -10,7 +10,7 @@ from tiny_bert import save_bert
 
 from rallebench.core.errors import UsageError
 from rallebench.encoders.references import open_encoder
-from rallebench.encoders.windows import STRETCH, passage_window, window_of
+from rallebench.encoders.windows import STRETCH, encoder_window, passage_window
 
 ENGLISH = "the river danube in paris , texas ; saturn won two moons . " * 40
 CHINESE = "多瑙河流入黑海。泰坦是土星的卫星！" * 40
@@ -27,7 +27,7 @@ def test_an_encoder_reads_the_tokens_of_its_window_and_no_more(
     folder: Path, reference: str, text: str
 ) -> None:
     reference = reference.replace("tiny", f"sentence_transformers:{folder}")
-    window = window_of(reference)
+    window = encoder_window(reference)
     assert window is not None
     end, before = (window.starts(text)[window.tokens + more] for more in (0, -1))
     encoder = open_encoder(reference)
@@ -41,10 +41,10 @@ def test_an_encoder_reads_the_tokens_of_its_window_and_no_more(
 def test_an_unknown_window_is_that_of_the_default_encoder() -> None:
     server = "openai_embeddings:nomic?base_url=http://127.0.0.1:9/v1"
     for reference in ("hashing", server, "sentence_transformers:not/here"):
-        assert window_of(reference) is None
+        assert encoder_window(reference) is None
         assert passage_window(reference).encoder == "minilm"
     with pytest.raises(UsageError):
-        window_of("nothing")
+        encoder_window("nothing")
 
 
 def test_a_text_of_a_book_has_the_same_tokens_as_its_parts() -> None:

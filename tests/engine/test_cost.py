@@ -41,7 +41,12 @@ from rallebench.engine.single import run_one
 from rallebench.engine.store import RunFolder
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import card, metric
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of, speed, writing_seconds
+from rallebench.metrics.cost import (
+    speed,
+    step_completion_tokens,
+    step_prompt_tokens,
+    writing_seconds,
+)
 from rallebench.render import costs
 from rallebench.render import text as words
 from rallebench.workspace.flows import chain_flow
@@ -135,7 +140,7 @@ def test_the_definition_that_the_page_shows_is_the_metrics_own() -> None:
 def test_0_tokens_of_a_prompt_or_an_answer_that_is_not_empty_are_not_counted(
     step: Step, tokens: tuple[int | None, int | None]
 ) -> None:
-    assert (prompt_tokens_of(step), completion_tokens_of(step)) == tokens
+    assert (step_prompt_tokens(step), step_completion_tokens(step)) == tokens
 
 
 def test_a_backend_that_counts_none_is_not_scored_0() -> None:

@@ -62,7 +62,7 @@ def test_what_the_files_do_not_say_is_counted_from_the_publications(
     person = table.person("s1")
     assert person is not None and made.coauthors == 2
     assert [person[key] for key in ("npubs", "ncitation", "hindex", "gindex")] == [3, 9, 2, 3]
-    assert table.coauthors_of(person["row"], 9) == [("s2", "Bo", "coauthor")]
+    assert table.find_coauthors(person["row"], 9) == [("s2", "Bo", "coauthor")]
 
 
 @pytest.mark.parametrize(

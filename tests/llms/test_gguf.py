@@ -84,7 +84,7 @@ def test_the_conversion_tells_steps_and_happens_once(converted: tuple[Path, Path
 def test_the_count_of_tensors_is_reported_while_they_are_converted(tmp_path: Path) -> None:
     path, lines = save_gguf(tmp_path / "x.gguf", stored="Q8_0"), list[str]()
     with reporting(lines.append):
-        complete(converting.converted(gguf_model(path), tmp_path))
+        complete(converting.convert_model(gguf_model(path), tmp_path))
     assert [line for line in lines if line.endswith(f" 1/{len(weights())}")]
 
 
@@ -144,13 +144,13 @@ def test_a_cancelled_conversion_leaves_nothing(tmp_path: Path) -> None:
 def test_a_second_conversion_waits_for_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(locks, "WAIT_SECONDS", 0.01)
     model = gguf_model(save_gguf(tmp_path / "x.gguf"))
-    first = converting.converted(model, tmp_path)
+    first = converting.convert_model(model, tmp_path)
     while "tokenizer" not in next(first):
         pass
     waits, ends = threading.Event(), []
 
     def convert() -> None:
-        for line in (second := converting.converted(model, tmp_path)):
+        for line in (second := converting.convert_model(model, tmp_path)):
             assert not line.startswith("Converting")
             if line.startswith("waiting"):
                 waits.set()
@@ -242,7 +242,7 @@ def test_a_quota_that_ends_is_told_so(tmp_path: Path, monkeypatch: pytest.Monkey
         raise RuntimeError("I/O error: Disk quota exceeded (os error 122)")
         yield
 
-    monkeypatch.setattr(converting, "_written", write)
+    monkeypatch.setattr(converting, "_write_folder", write)
     refused(save_gguf(tmp_path / "x.gguf"), tmp_path, BackendError, "your quota on this disk")
 
 

@@ -22,7 +22,7 @@ from rallebench.http.client import Answer, Server
 from rallebench.http.deadline import Deadline
 from rallebench.llms import LLMS
 from rallebench.llms._openai.replies import read_answer
-from rallebench.llms._openai.requests import settings_of
+from rallebench.llms._openai.requests import read_settings
 
 TOOLS = (ToolSpec("Search"), ToolSpec("Lookup"), ToolSpec("Search_again"))
 THOUGHTS = [
@@ -147,7 +147,7 @@ class InMemory:
     def __init__(self) -> None:
         self.whole: dict[str, Any] = {}
         self.pieces: list[Any] = []
-        settings = settings_of("m", base_url="http://127.0.0.1:1/v1", model="m")
+        settings = read_settings("m", base_url="http://127.0.0.1:1/v1", model="m")
         self.server = Server("m", settings, "")
 
     def _read(self, kind: str, body: list[bytes]) -> Iterator[str | Reply]:

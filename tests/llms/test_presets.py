@@ -10,9 +10,9 @@ import pytest
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.llms import LLMS
 from rallebench.llms.presets import (
-    entry_of,
     known_model,
     preset,
+    preset_entry,
     presets,
     read_presets,
     weight_bytes,
@@ -56,7 +56,7 @@ def test_weights_take_what_dtype_and_quantization_say() -> None:
 def test_the_users_settings_stand_over_the_presets_and_null_takes_one_away() -> None:
     settings = {"quantization": "4bit", "chat_template_kwargs": None}
     expected = {"model": "Qwen/Qwen3-0.6B", "chat_template": "on", "quantization": "4bit"}
-    assert entry_of("qwen3-0.6b", settings).settings == expected
+    assert preset_entry("qwen3-0.6b", settings).settings == expected
 
 
 def test_a_preset_stands_wherever_a_model_is_named_after_the_entries(tmp_path: Path) -> None:

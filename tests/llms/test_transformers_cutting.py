@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rallebench.core.types import Evidence, Message, Passage
-from rallebench.llms._transformers.cutting import shortened
+from rallebench.llms._transformers.cutting import shorten
 
 QUESTION = "who won ?"
 PASSAGES = tuple(
@@ -21,7 +21,7 @@ def cut(
 ) -> tuple[tuple[Message, ...], str] | None:
     messages = (Message("system", "Be brief."), Message("user", text))
     evidence = Evidence(QUESTION, passages)
-    return shortened(messages, evidence, lambda some: len(some[-1].content.split()) <= limit)
+    return shorten(messages, evidence, lambda some: len(some[-1].content.split()) <= limit)
 
 
 def shown(found: tuple[tuple[Message, ...], str] | None) -> str:
@@ -72,7 +72,7 @@ def test_question_and_instructions_are_never_cut(limit: int) -> None:
 
 def test_without_passages_in_the_prompt_nothing_is_cut() -> None:
     assert cut(5, "a b c d e f g", ()) is None
-    assert shortened((Message("user", "a b c"),), None, lambda _: False) is None
+    assert shorten((Message("user", "a b c"),), None, lambda _: False) is None
 
 
 def test_numbers_and_marks_between_passages_leave_with_them() -> None:
@@ -101,8 +101,6 @@ def test_a_passage_that_stands_twice_leaves_twice_and_one_inside_another_counts_
 def test_text_without_spaces_is_cut_between_characters() -> None:
     passage = Passage("zh", "布加勒斯特是罗马尼亚的首都" * 5)
     messages = (Message("user", f"{passage.text}\n谁?"),)
-    found = shortened(
-        messages, Evidence("谁?", (passage,)), lambda some: len(some[0].content) <= 20
-    )
+    found = shorten(messages, Evidence("谁?", (passage,)), lambda some: len(some[0].content) <= 20)
     assert found is not None
     assert found[0][0].content == f"{passage.text[:17]}\n谁?"

@@ -47,7 +47,7 @@ def test_all_answers_of_a_run_are_encoded_at_once_and_once(monkeypatch: pytest.M
         opened.append(name)
         return encoder
 
-    monkeypatch.setattr("rallebench.metrics.similarity._opened", open_once)
+    monkeypatch.setattr("rallebench.metrics.similarity._open", open_once)
     pairs = [
         (said("aa"), Gold(("aa", "b"))),
         (said("b"), Gold(("aa",))),

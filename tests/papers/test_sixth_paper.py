@@ -115,18 +115,18 @@ JUDGE = '''
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Generate, Message
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import decided, verdict_of
+from rallebench.metrics.judges import verdict_outcome, verdict_scores
 
 
 @METRICS.register_judge(
     "tide-judge",
     columns=(ScoreColumn("wet", "1 if the judge says yes, else 0."),),
-    scores=verdict_of("wet"),
+    scores=verdict_scores("wet"),
 )
 def tide_judge(case, *, llm, prompt):
     """1 if the judge calls the answer wet, else 0."""
     reply = yield Generate(llm, (Message("user", f"Is this wet? {case.answer}"),))
-    return decided({"yes": True, "no": False}.get(reply.text))
+    return verdict_outcome({"yes": True, "no": False}.get(reply.text))
 '''
 
 PREDICTIONS = '''

@@ -17,7 +17,7 @@ from rallebench.core.formats import read_format
 from rallebench.core.types import Generate
 from rallebench.engine.run_warnings import refused_to
 from rallebench.llms import LLMS
-from rallebench.llms.scripted import Scripted, prompt_of
+from rallebench.llms.scripted import Scripted, request_text
 from rallebench.retrievers.composites import check_settings
 from rallebench.retrievers.rerank_llm import VERDICTS, parse_order, parse_verdict
 from rallebench.workspace.opening import open_combination
@@ -36,7 +36,7 @@ def reranked(model: Any, over: Any = LETTERS, /, **settings: Any) -> Any:
 
 def by_letter(request: Generate) -> str:
     """Ranks the passages of its prompt backwards through the alphabet."""
-    numbered = re.findall(r"\[(\d+)\] title (\w+)", prompt_of(request))
+    numbered = re.findall(r"\[(\d+)\] title (\w+)", request_text(request))
     return " > ".join(f"[{n}]" for n, _ in sorted(numbered, key=lambda pair: pair[1], reverse=True))
 
 
@@ -67,7 +67,7 @@ def test_an_answer_that_names_no_passage_keeps_the_order_and_is_counted(answer: 
 def test_windows_move_from_the_end_so_that_the_last_can_become_the_first() -> None:
     llm = Scripted(by_letter)
     assert ids(reranked(llm, window=2, step=1).search(["q"], 5)[0])[0] == "e"
-    shown = ["".join(re.findall(r"title (\w)", prompt_of(r))) for r in llm.requests]
+    shown = ["".join(re.findall(r"title (\w)", request_text(r))) for r in llm.requests]
     assert shown == ["de", "ce", "be", "ae"]
 
 
@@ -99,7 +99,7 @@ def test_pointwise_asks_all_passages_of_all_queries_in_one_batch() -> None:
 def test_the_prompt_holds_question_and_passages_and_asks_greedily(way: str) -> None:
     llm = Scripted(default="yes")
     reranked(llm, way=way, passage_words=3).search(["which {passages} river?"], 1)
-    prompt = prompt_of(llm.requests[0])
+    prompt = request_text(llm.requests[0])
     assert (
         "which {passages} river?" in prompt
         and "title a, about" in prompt
@@ -112,7 +112,7 @@ def test_a_text_without_spaces_is_cut_as_well() -> None:
     llm = Scripted(default="yes")
     over = Listed((passage("a", "多瑙河" * 5000), 1.0), (passage("b"), 0.5), name="letters")
     reranked(llm, over, passage_words=10, titles=False).search(["q"], 1)
-    assert len(prompt_of(llm.requests[0])) < 600
+    assert len(request_text(llm.requests[0])) < 600
 
 
 class Held(Scripted):

@@ -28,7 +28,7 @@ from rallebench.core.types import (
 )
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.common import scored_run
-from rallebench.metrics.judges import Judgement, ended
+from rallebench.metrics.judges import Judgement, judgement_outcome
 from rallebench.papers.common import flow_of
 
 SETTINGS = {
@@ -103,7 +103,7 @@ def judging(question: Question, asked: ExperimentRequest, answer: str) -> Flow:
         asked.llm, (Message("user", f"judge {answer} {question.text}"),), max_tokens=8, seed=0
     )
     found = re.search(r"\d", reply.text)
-    return ended(
+    return judgement_outcome(
         Judgement({"score": float(found[0])}, "It says so.")
         if found
         else Judgement(failure="The reply has <no> number.")

@@ -21,8 +21,8 @@ from small_world import (
 )
 
 from rallebench.core.types import Reply, Step, ToolCall
-from rallebench.workflows._calling import move_of
-from rallebench.workflows.trees import tree_of
+from rallebench.workflows._calling import read_move
+from rallebench.workflows.trees import read_tree
 
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "Saturn"})
 GIVE_UP = json.dumps({"return_type": "give_up_and_restart"})
@@ -127,7 +127,7 @@ def test_demonstrations_are_turns_of_the_conversation(workflow: str, native: boo
 
 
 def nodes(steps: tuple[Step, ...]) -> list[tuple[int, int, int, str]]:
-    return [(node.number, node.parent, node.depth, node.state) for node in tree_of(steps)]
+    return [(node.number, node.parent, node.depth, node.state) for node in read_tree(steps)]
 
 
 @pytest.mark.parametrize(("native", "call"), FORMS)
@@ -197,7 +197,7 @@ def test_an_attempt_that_is_too_deep_goes_back_one_state(
     episode, llm = play("dfsdt", script, **{"width": 2, "steps": 60, **settings})
     assert episode.outcome and episode.outcome.stop_reason == "gave_up"
     assert llm.calls == calls_of_the_model
-    assert [node.state for node in tree_of(episode.steps)].count("too_deep") == too_deep
+    assert [node.state for node in read_tree(episode.steps)].count("too_deep") == too_deep
 
 
 @pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_every_way_in_which_a_search_ends_without_an_answer(
     ],
 )
 def test_a_call_in_text_is_read_through_markdown_wide_colons_and_pythons_quotes(text: str) -> None:
-    call = move_of(Reply(text), 1).call
+    call = read_move(Reply(text), 1).call
     assert call is not None
     assert (call.name, json.loads(call.arguments)) == ("Search", {"entity": "Titan"})
-    assert move_of(Reply(f"**Thought:** I look.\n{text}"), 1).thought.startswith("I look.")
+    assert read_move(Reply(f"**Thought:** I look.\n{text}"), 1).thought.startswith("I look.")

@@ -21,7 +21,7 @@ from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted
 from rallebench.workflows import _forms
 from rallebench.workflows._actions import parse_action
-from rallebench.workflows._calling import FINISHING, move_of, read_arguments
+from rallebench.workflows._calling import FINISHING, read_arguments, read_move
 
 VERBS = ("Search", "Lookup", "Finish")
 ANSWER = json.dumps({"return_type": "give_answer", "final_answer": "Saturn"})
@@ -160,7 +160,7 @@ def readable(step: Step, scratchpad: bool) -> bool:
     if scratchpad:
         verb, argument = parse_action(text, "[]")
         return verb in VERBS and bool(argument)
-    call = move_of(step.reply, 1).call
+    call = read_move(step.reply, 1).call
     schemas = {tool.name: tool.parameters for tool in (*TOOLS, FINISHING)}
     if call is None or call.name not in schemas:
         return False

@@ -93,7 +93,7 @@ def _results(singular: str, plural: str, rows: list[Record]) -> str:
     return f"{len(rows)} {plural} found: {_json(rows)}" if rows else ""
 
 
-def _picked(record: Record, names: str) -> Record:
+def _pick(record: Record, names: str) -> Record:
     """Select fields of a record, in this order; ``answer=field`` renames the field in the answer."""
     pairs = (name.rpartition("=") for name in names.split())
     return {answer or field: record[field] for answer, _, field in pairs}
@@ -106,9 +106,9 @@ def _named_authors(record: Record) -> list[str]:
 def _person(record: Record) -> Record:
     contact = "affiliation=organization bio edu=education email position"
     return {
-        **_picked(record, "id name"),
-        "contact": _picked(record, contact),
-        **_picked(record, "gender gindex hindex ncitation npubs language"),
+        **_pick(record, "id name"),
+        "contact": _pick(record, contact),
+        **_pick(record, "gender gindex hindex ncitation npubs language"),
         "interests": record["interests"][:10],
     }
 
@@ -116,9 +116,9 @@ def _person(record: Record) -> Record:
 def _search_publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     papers = [
         {
-            **_picked(record, "id title year"),
+            **_pick(record, "id title year"),
             "authors": _named_authors(record),
-            **_picked(record, "venue pubAbstract=abstract ncitation"),
+            **_pick(record, "venue pubAbstract=abstract ncitation"),
         }
         for record in table.papers(arguments["publication_info"], MOST)
     ]
@@ -128,7 +128,7 @@ def _search_publication(table: ScholarTable, arguments: Mapping[str, str]) -> st
 def _coauthors(table: ScholarTable, person: Record) -> str:
     rows = [
         {"person_id": other, "name": name, "relation": relation}
-        for other, name, relation in table.coauthors_of(person["row"], MOST_COAUTHORS)
+        for other, name, relation in table.find_coauthors(person["row"], MOST_COAUTHORS)
     ]
     return _json(rows) if rows else "No coauthors found"
 
@@ -136,8 +136,8 @@ def _coauthors(table: ScholarTable, person: Record) -> str:
 def _publications(table: ScholarTable, person: Record) -> str:
     fields = "pub_id=id title num_citation=ncitation year"
     rows = [
-        {**_picked(record, fields), "authors_name_list": _named_authors(record)}
-        for record in table.publications_of(person["row"], MOST)
+        {**_pick(record, fields), "authors_name_list": _named_authors(record)}
+        for record in table.publications_by(person["row"], MOST)
     ]
     return _json(rows) if rows else "No publication found"
 
@@ -150,16 +150,16 @@ def _publication(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     record = table.publication(arguments["publication_id"])
     if record is None:
         return NO_PUBLICATION
-    authors = [_picked(author, "person_id=id name") for author in record["authors"]]
-    values = {**_picked(record, "abstract"), "author_list": authors}
-    return _json({**values, **_picked(record, "num_citation=ncitation")})
+    authors = [_pick(author, "person_id=id name") for author in record["authors"]]
+    values = {**_pick(record, "abstract"), "author_list": authors}
+    return _json({**values, **_pick(record, "num_citation=ncitation")})
 
 
 def _basic_info(table: ScholarTable, person: Record) -> str:
     fields = (
         "person_id=id name gender organization position bio education_experience=education email"
     )
-    return _json(_picked(person, fields))
+    return _json(_pick(person, fields))
 
 
 _CALLS: Mapping[str, Callable[[ScholarTable, Mapping[str, str]], str]] = {

@@ -92,7 +92,7 @@ def open_tables(source: Path, problems: Problems) -> Tables:
         )
     if "scholars" not in sources:
         raise BadFileError(f"{source} {needed}")
-    return {kind: _checked(origin, kind, value) for kind, (origin, value) in sources.items()}
+    return {kind: _check_rows(origin, kind, value) for kind, (origin, value) in sources.items()}
 
 
 def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
@@ -125,7 +125,7 @@ def _check_columns(names: Iterable[str], kind: str, source: Source, line: int) -
             )
 
 
-def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+def _check_rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield rows with our field names and types; a row with a bad value is reported as a problem of the source."""
     for number, (line, row) in enumerate(_rows(source, kind, value)):
         contact = row.get("contact")
@@ -138,7 +138,7 @@ def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[
             for field, aliases in NAMES[kind].items()
         }
         try:
-            typed = {field: _typed(field, value) for field, value in values.items()}
+            typed = {field: _convert(field, value) for field, value in values.items()}
             json.dumps(typed, ensure_ascii=False).encode()  # the table is stored as UTF-8
         except UnicodeEncodeError:
             source.bad(line, " contains half of a surrogate pair, which is not text.")
@@ -148,7 +148,7 @@ def _checked(source: Source, kind: str, value: Any) -> Iterator[tuple[int, dict[
             yield line, typed
 
 
-def _typed(field: str, value: Any) -> Any:
+def _convert(field: str, value: Any) -> Any:
     """Convert a value to its field's type; None for a missing number. Raises ValueError with a sentence."""
     if field in NUMBERS:
         if value is None or (isinstance(value, str) and not value.strip()):
@@ -174,7 +174,7 @@ def _typed(field: str, value: Any) -> Any:
     return text
 
 
-def _listed(value: Any) -> list[Any]:
+def _as_list(value: Any) -> list[Any]:
     """Return a list from a list, a JSON text, or a text separated by semicolons (or else commas)."""
     if value is None:
         return []
@@ -195,7 +195,7 @@ def _listed(value: Any) -> list[Any]:
 
 def _texts(value: Any) -> list[str]:
     texts = []
-    for item in _listed(value):
+    for item in _as_list(value):
         text = item.get("t") or item.get("name") if isinstance(item, dict) else item
         if not isinstance(text, (str, int, float)):
             raise ValueError("'interests' should be a list of texts.")
@@ -207,7 +207,7 @@ def _texts(value: Any) -> list[str]:
 def _authors(value: Any) -> list[dict[str, str]]:
     """Return authors as ``{id, name}``; a plain text counts as an id until the table is known."""
     authors = []
-    for item in _listed(value):
+    for item in _as_list(value):
         if isinstance(item, dict):
             number, name = item.get("id") or item.get("person_id") or "", item.get("name") or ""
             authors.append({"id": str(number).strip(), "name": str(name).strip()})

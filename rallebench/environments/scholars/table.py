@@ -64,7 +64,7 @@ class ScholarTable:
         rows = self._rows("SELECT record FROM publication WHERE id = ?", (publication_id.strip(),))
         return json.loads(rows[0][0]) if rows else None
 
-    def publications_of(self, row: int, most: int) -> list[Record]:
+    def publications_by(self, row: int, most: int) -> list[Record]:
         """Return the most cited publications of a scholar, by the scholar's row."""
         query = (
             "SELECT publication.record FROM authored JOIN publication ON publication.row = authored.publication "
@@ -72,7 +72,7 @@ class ScholarTable:
         )
         return [json.loads(record) for (record,) in self._rows(query, (row, most))]
 
-    def coauthors_of(self, row: int, most: int) -> list[tuple[str, str, str]]:
+    def find_coauthors(self, row: int, most: int) -> list[tuple[str, str, str]]:
         """Return (id, name, relation) of a scholar's coauthors, sorted by joint publications, most first."""
         query = "SELECT id, name, relation FROM coauthor WHERE person = ? ORDER BY rank LIMIT ?"
         return [(str(a), str(b), str(c)) for a, b, c in self._rows(query, (row, most))]
@@ -125,7 +125,7 @@ class ScholarTable:
             return records
         loose: dict[str, list[list[str]]] = {}
         for column, terms in columns.items():
-            groups = [self._spelled(table, word, column) for word in terms]
+            groups = [self._similar_terms(table, word, column) for word in terms]
             known = [group for group in groups if group]
             # all words of a name must match; elsewhere 60 percent are enough
             if len(known) < (len(groups) if column == "name" else max(1, 0.6 * len(groups))):
@@ -147,7 +147,7 @@ class ScholarTable:
         )
         return [json.loads(record) for (record,) in self._rows(query, (" AND ".join(parts), most))]
 
-    def _spelled(self, table: str, word: str, column: str) -> list[str]:
+    def _similar_terms(self, table: str, word: str, column: str) -> list[str]:
         """Return terms for the word itself and for similarly spelled words in the table."""
         if len(word) == 1 and column == "name":
             return [_term(word, column)]

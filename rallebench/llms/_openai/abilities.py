@@ -14,9 +14,9 @@ from rallebench.http.client import Server
 from rallebench.http.endpoint import is_openai
 from rallebench.http.failures import Failure, reported_tokens
 from rallebench.http.refusals import is_tool_refusal
-from rallebench.llms import function_of
+from rallebench.llms import tool_json
 from rallebench.llms._openai.refusals import Key, Refusals
-from rallebench.llms._openai.requests import Settings, body_of
+from rallebench.llms._openai.requests import Settings, request_body
 
 SECONDS = 30.0
 """Longest wait for an answer about tools; after it the server is assumed to support them."""
@@ -25,7 +25,7 @@ LEFT_OUT = ("response_format", "tool_choice", "tools")
 """Fields of ``extra_body`` that would change the meaning of the small request, or need tools."""
 
 _WORD = {"word": {"type": "string", "description": "the word to look up"}}
-TOOL = function_of(
+TOOL = tool_json(
     ToolSpec("look_up", "Looks up a word in a dictionary and returns its definition.", {}),
     {"type": "object", "properties": _WORD, "required": ["word"]},
 )
@@ -82,7 +82,7 @@ class Abilities:
             return reported
         request = Generate("", (Message("user", "Hi"),), max_tokens=1)
         try:
-            body = body_of(self._server.name, request, self._settings)
+            body = request_body(self._server.name, request, self._settings)
         except RalleError:
             return True
         alone = {field: body[field] for field in body if field not in LEFT_OUT}

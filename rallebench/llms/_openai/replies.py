@@ -217,7 +217,7 @@ class Gathered:
             raise Failure(f"answered with a {fault}", NOT_OPENAI)
         self.moved = any(value for name, value in message.items() if name != "role")
         content = message.get("content")
-        text, thoughts, refused = _content_of(content, "message" if whole else "piece")
+        text, thoughts, refused = _read_content(content, "message" if whole else "piece")
         self._refusal.append(refused)
         self._held = self._held or not {*HOLDS, *THOUGHTS}.isdisjoint(message)
         self._wrote = self._wrote or _is_text(content)
@@ -325,7 +325,7 @@ def _word(reason: str) -> str:
     return reason.lower().replace("-", "_").replace(" ", "_")
 
 
-def _content_of(value: Any, noun: str) -> tuple[str, str, str]:
+def _read_content(value: Any, noun: str) -> tuple[str, str, str]:
     """Return the text of a message's content (a text, a list of parts, or null), and the thoughts and refusals among the
     parts.
 

@@ -15,10 +15,10 @@ from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TEMPERATURE,
     MOST_TOKENS,
-    call_of,
+    call_json,
     checked_value,
-    function_of,
     settings_from,
+    tool_json,
 )
 from rallebench.llms._transformers.templates import plain
 
@@ -78,11 +78,11 @@ class Settings(Endpoint):
         return {"temperature": self.temperature, "top_p": self.top_p, **self.extra_body}
 
 
-def insisted(ours: Settings) -> dict[str, Any]:
+def insisted_settings(ours: Settings) -> dict[str, Any]:
     """Return the settings that apply to requests of every method: those that differ from the defaults, null, and
     ``extra_body``.
 
-    >>> insisted(Settings(max_tokens=4000, temperature=None)), insisted(Settings())
+    >>> insisted_settings(Settings(max_tokens=4000, temperature=None)), insisted_settings(Settings())
     ({'max_tokens': 4000, 'temperature': None}, {})
     """
     extra = ours.extra_body
@@ -99,7 +99,7 @@ def insisted(ours: Settings) -> dict[str, Any]:
     return settings
 
 
-def settings_of(name: str, /, **values: Any) -> Settings:
+def read_settings(name: str, /, **values: Any) -> Settings:
     """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(Settings, name, values)
     if not settings.model.strip():
@@ -132,7 +132,7 @@ def check_fields(name: str, where: str, fields: Mapping[str, Any]) -> None:
         raise UsageError(f"{name!r}: {where} cannot be sent as JSON ({error}).") from None
 
 
-def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
+def request_body(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
     """Return the request body: the request's own settings, then its options, ``extra_body`` and our defaults.
 
     Raises UsageError for options that it may not set.
@@ -153,7 +153,7 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
             f"{name!r} is asked by plain completions, which take no tools; set api to chat, or call functions in text."
         )
     if request.tools:
-        body["tools"] = [function_of(tool, dict(tool.parameters)) for tool in request.tools]
+        body["tools"] = [tool_json(tool, dict(tool.parameters)) for tool in request.tools]
     body = {field: value for field, value in body.items() if value is not None}
     messages = request.messages
     if ours.system and all(message.role != "system" for message in messages):
@@ -163,7 +163,7 @@ def body_of(name: str, request: Generate, ours: Settings) -> dict[str, Any]:
     return {"model": ours.model, "messages": [_message(message) for message in messages], **body}
 
 
-def prompt_of(body: Mapping[str, Any]) -> str:
+def body_text(body: Mapping[str, Any]) -> str:
     """Return all text in a body that the model is sent."""
     if "prompt" in body:
         return str(body["prompt"])
@@ -194,5 +194,5 @@ def _message(message: Message) -> dict[str, Any]:
         return {"role": "tool", "content": message.content, "tool_call_id": message.tool_call_id}
     if not message.tool_calls:
         return {"role": message.role, "content": message.content}
-    calls = [call_of(call, call.arguments) for call in message.tool_calls]
+    calls = [call_json(call, call.arguments) for call in message.tool_calls]
     return {"role": message.role, "content": message.content or None, "tool_calls": calls}

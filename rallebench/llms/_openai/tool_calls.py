@@ -59,7 +59,9 @@ class GatheredCalls:
         index = index if isinstance(index, int) else None
         identity = str(piece.get("id") or "")
         call = (
-            None if place is not None else self._continued(index, identity, name, arguments or "")
+            None
+            if place is not None
+            else self._find_continued(index, identity, name, arguments or "")
         )
         if call is None:
             before = self._calls[-1:]
@@ -89,7 +91,7 @@ class GatheredCalls:
             for number, call in enumerate(calls)
         )
 
-    def _continued(
+    def _find_continued(
         self, index: int | None, identity: str, name: str, arguments: str
     ) -> _Call | None:
         """Return the call that a piece continues, or None if it starts a new one."""

@@ -59,7 +59,7 @@ def model_in_file(name: str, settings: TransformersSettings) -> GgufModel | None
     return model
 
 
-def converted(model: GgufModel, cache: Path) -> Generator[str, None, Path]:
+def convert_model(model: GgufModel, cache: Path) -> Generator[str, None, Path]:
     """Yield a line per step, and return the folder of the converted model. Raises RalleError.
 
     If two processes convert the same file, the second waits for the first.
@@ -107,16 +107,16 @@ def _disk_error(model: GgufModel, folder: Path, error: BaseException) -> DiskErr
 def _convert(model: GgufModel, part: Path) -> Iterator[str]:
     """Write the converted model into the folder ``part``, yielding a line per step. Raises RalleError and OSError."""
     try:
-        yield from _written(model, part)
+        yield from _write_folder(model, part)
         return
     except Exception as error:
-        failed = _failed(model, error)
+        failed = _conversion_error(model, error)
         forget_frames(error)
     release()
     raise failed
 
 
-def _written(model: GgufModel, part: Path) -> Iterator[str]:
+def _write_folder(model: GgufModel, part: Path) -> Iterator[str]:
     import torch
     from transformers import (
         AutoConfig,
@@ -169,7 +169,7 @@ def counting_conversion(message: str) -> Iterator[None]:
         reading.tqdm = bar
 
 
-def _failed(model: GgufModel, error: Exception) -> Exception:
+def _conversion_error(model: GgufModel, error: Exception) -> Exception:
     """Return the error of a failed conversion as a sentence; a disk's OSError is returned unchanged."""
     if isinstance(error, RalleError):
         return error

@@ -33,7 +33,7 @@ class _Span(NamedTuple):
     passage: int
 
 
-def shortened(
+def shorten(
     messages: Sequence[Message],
     evidence: Evidence | None,
     fits: Callable[[Sequence[Message]], bool],
@@ -71,9 +71,7 @@ def shortened(
     if not length:
         return None
     characters = len(_at_a_space(first.text, length))
-    cut = (
-        f"of {_named(first)} only the first {characters} of {len(first.text)} characters were kept"
-    )
+    cut = f"of {_passage_name(first)} only the first {characters} of {len(first.text)} characters were kept"
     others = _note(passages, 1)[:-1] + ", and " if len(passages) > 1 else ""
     sentence = f"{others}{cut}."
     return beginning(length), sentence[0].upper() + sentence[1:]
@@ -111,11 +109,11 @@ def _at_a_space(text: str, length: int) -> str:
 
 def _note(passages: Sequence[Passage], count: int) -> str:
     out = passages[count:]
-    names = [_named(passage) for passage in out[:_NAMED]]
+    names = [_passage_name(passage) for passage in out[:_NAMED]]
     more = f" and the {len(out) - _NAMED} after them" if len(out) > _NAMED else ""
     were = "was" if len(out) == 1 else "were"
     return f"{len(out)} of {len(passages)} passages {were} left out of the prompt: {', '.join(names)}{more}."
 
 
-def _named(passage: Passage) -> str:
+def _passage_name(passage: Passage) -> str:
     return f"{passage.doc_id} ({passage.title})" if passage.title else f"{passage.doc_id}"

@@ -100,7 +100,7 @@ class CheckNumbers(LogitsProcessor):  # type: ignore[misc]
         rows: list[int] = [] if self._good is None else self._good.tolist()
         return rows
 
-    def broken(self) -> Any:
+    def broken_rows(self) -> Any:
         """Rows whose scores are no longer numbers: bool (rows,)."""
         return self._good < self._steps
 
@@ -135,7 +135,7 @@ class StopRows(StoppingCriteria):  # type: ignore[misc]
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         self.first_token_at = self.first_token_at or time.perf_counter()
-        broken = self.check.broken()
+        broken = self.check.broken_rows()
         if self.listener and not bool(broken[0]):
             self.listener(int(input_ids[0, -1]))
         if any(event.is_set() for event in self.cancelled):

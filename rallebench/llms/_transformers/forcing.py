@@ -61,7 +61,7 @@ class Forcing:
             raise UnreadableTokenizer("its tokens do not give the text back")
         self._size = int(self._tokenizer.vocab_size)
         self._lock = threading.Lock()
-        self._matcher = lru_cache(maxsize=GRAMMARS)(self._compiled)
+        self._matcher = lru_cache(maxsize=GRAMMARS)(self._compile)
 
     def matcher(self, name: str, grammar: str) -> Matcher:
         """Return the state of a reply that has not begun. Raises BackendError for a format that the model ``name`` cannot
@@ -75,7 +75,7 @@ class Forcing:
             )
         return Matcher(start.deep_copy(), self._size, self._ends)
 
-    def _compiled(self, grammar: str) -> tuple[Any, str]:
+    def _compile(self, grammar: str) -> tuple[Any, str]:
         from llguidance import LLMatcher
 
         start = LLMatcher(self._tokenizer, grammar, log_level=0)

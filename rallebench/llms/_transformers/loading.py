@@ -26,7 +26,7 @@ from rallebench.core.memory import (
     release,
     size,
 )
-from rallebench.llms._transformers.converting import converted, model_in_file
+from rallebench.llms._transformers.converting import convert_model, model_in_file
 from rallebench.llms._transformers.settings import TransformersSettings, need_of_settings
 from rallebench.llms.load_progress import counting_tensors, download_bar
 
@@ -78,7 +78,7 @@ def load(name: str, settings: TransformersSettings, cache: Path | None = None) -
                     where = str(file.path)
                     _check_hardware(name, settings)
                     place = cache or Path(stack.enter_context(tempfile.TemporaryDirectory()))
-                    folder = yield from converted(file, place)
+                    folder = yield from convert_model(file, place)
                 return (yield from _load(name, settings, folder, where, file))
         except Exception as error:
             failed = loading_failed(error, name, where, settings.revision)
@@ -123,7 +123,7 @@ def _load(
     )
     yield message
     auto = AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModelForCausalLM
-    quantized = _quantized(settings, dtype)
+    quantized = _quantization_arguments(settings, dtype)
     # Import the model's class and create it once without weights, so that neither counts as the model's memory: in a
     # fresh process this takes 45 MB (scipy, torch.distributed, transformers' quantizers …) for good.
     with contextlib.suppress(Exception), torch.device("meta"):  # a model's own code comes later
@@ -226,7 +226,7 @@ def _check_hardware(name: str, settings: TransformersSettings) -> None:
         )
 
 
-def _quantized(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
+def _quantization_arguments(settings: TransformersSettings, dtype: str) -> dict[str, Any]:
     """Return the arguments of ``from_pretrained`` for a quantisation."""
     if settings.quantization == "none":
         return {}

@@ -15,8 +15,8 @@ from rallebench.core.formats import NAMES, Format, read_format
 from rallebench.core.registry import unknown
 from rallebench.core.thinking import begun_thoughts, extract_answer
 from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
-from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, calls_of
-from rallebench.llms._transformers.cutting import shortened
+from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, parse_calls
+from rallebench.llms._transformers.cutting import shorten
 from rallebench.llms._transformers.loading import vocabulary
 from rallebench.llms._transformers.settings import (
     DECODING,
@@ -26,7 +26,7 @@ from rallebench.llms._transformers.settings import (
     TransformersSettings,
     check_options,
 )
-from rallebench.llms._transformers.templates import folded, in_template, plain, with_wish
+from rallebench.llms._transformers.templates import fold_system, in_template, plain, with_wish
 
 if TYPE_CHECKING:
     from rallebench.llms._transformers.forcing import Forcing, Matcher
@@ -66,7 +66,7 @@ class PreparedPrompt:
 
     def read(self, text: str, finished: bool = True) -> tuple[str, tuple[ToolCall, ...], str]:
         """Return the text of the reply, its tool calls, and a note about both. ``finished``: False if max_tokens cut it."""
-        text, calls = calls_of(text) if self.calls else (text, ())
+        text, calls = parse_calls(text) if self.calls else (text, ())
         if calls or (self.format is None and self.matcher is None):
             return text, calls, ""
         name = NAMES[self.format.kind] if self.format else "call"
@@ -216,7 +216,7 @@ class Prompter:
         notes = [f"The {NAMES[wish.kind]} was added to the prompt."] if wish else []
         notes += [self._unforced] if wish and self._unforced else []
 
-        def tokens_of(messages: Sequence[Message]) -> list[int]:
+        def tokenize(messages: Sequence[Message]) -> list[int]:
             sent = with_wish(messages, wish.wish, self.chat) if wish else messages
             return self._tokens(sent, request.tools, extra)
 
@@ -224,12 +224,12 @@ class Prompter:
         messages = request.messages
         if system and not any(message.role == "system" for message in messages):
             messages = (Message("system", system), *messages)
-        tokens = tokens_of(messages)
+        tokens = tokenize(messages)
         limit = self._limit(max_tokens)
         if self._settings.context_rule == "cut" and limit is not None and len(tokens) > limit:
-            cut = shortened(messages, request.evidence, lambda rest: len(tokens_of(rest)) <= limit)
+            cut = shorten(messages, request.evidence, lambda rest: len(tokenize(rest)) <= limit)
             if cut is not None:
-                return tokens_of(cut[0]), (cut[1], *notes)
+                return tokenize(cut[0]), (cut[1], *notes)
         return tokens, tuple(notes)
 
     def _tokens(
@@ -259,7 +259,7 @@ class Prompter:
         self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
     ) -> str:
         if not self._has_system_role:
-            messages = folded(messages)
+            messages = fold_system(messages)
         try:
             return in_template(self._tokenizer, messages, tools, extra)
         except Exception as error:  # a template is a program and may raise anything
@@ -272,16 +272,16 @@ class Prompter:
     @cached_property
     def _has_system_role(self) -> bool:
         """True if the chat template renders system messages: some refuse them, some leave them out."""
-        return PROBE in self._probed([Message("system", PROBE), Message("user", "a")])
+        return PROBE in self._probe([Message("system", PROBE), Message("user", "a")])
 
     @cached_property
     def calls_tools(self) -> bool:
         """True if the chat template renders tools: a prompt with a tool differs from one without."""
         tool, messages = ToolSpec("probe", PROBE, {}), [Message("user", "a")]
         with self._lock:
-            return self.chat and self._probed(messages, tool) not in ("", self._probed(messages))
+            return self.chat and self._probe(messages, tool) not in ("", self._probe(messages))
 
-    def _probed(self, messages: Sequence[Message], *tools: ToolSpec) -> str:
+    def _probe(self, messages: Sequence[Message], *tools: ToolSpec) -> str:
         """Return the prompt of a trial, '' if the template refuses it."""
         with suppress(Exception):  # a template may raise anything
             return in_template(

@@ -148,7 +148,7 @@ class TransformersSettings:
     )
 
 
-def settings_of(name: str, /, **values: Any) -> TransformersSettings:
+def read_settings(name: str, /, **values: Any) -> TransformersSettings:
     """Return the settings of the model ``name``. Raises UsageError for the first invalid one."""
     settings = settings_from(TransformersSettings, name, values)
     if not any(settings.chat_template is c or settings.chat_template == c for c in CHAT_TEMPLATE):

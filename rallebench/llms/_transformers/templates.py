@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from rallebench.core.types import Message, ToolSpec
-from rallebench.llms import call_of, function_of
+from rallebench.llms import call_json, tool_json
 
 
 def in_template(
@@ -22,7 +22,7 @@ def in_template(
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     turns = [_turn(message, bool(tools), names) for message in messages]
     none = {"type": "object", "properties": {}}
-    functions = [function_of(tool, dict(tool.parameters) or none) for tool in tools]
+    functions = [tool_json(tool, dict(tool.parameters) or none) for tool in tools]
     known = {"tools": functions} if tools else {}
     return str(
         tokenizer.apply_chat_template(
@@ -34,7 +34,9 @@ def in_template(
 def _turn(message: Message, tools: bool, names: Mapping[str, str]) -> dict[str, Any]:
     turn: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
-        turn["tool_calls"] = [call_of(call, _object(call.arguments)) for call in message.tool_calls]
+        turn["tool_calls"] = [
+            call_json(call, _object(call.arguments)) for call in message.tool_calls
+        ]
     if message.role == "tool" and message.tool_call_id:
         turn["tool_call_id"] = message.tool_call_id
         turn["name"] = names.get(message.tool_call_id, "")
@@ -66,10 +68,10 @@ def plain(messages: Sequence[Message]) -> str:
     return "\n\n".join([*system, *(message.content for message in turns)])
 
 
-def folded(messages: Sequence[Message]) -> tuple[Message, ...]:
+def fold_system(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Move system messages to the start of the next user message, separated by a blank line.
 
-    >>> [(m.role, m.content) for m in folded([Message("system", "Be brief."), Message("user", "Who?")])]
+    >>> [(m.role, m.content) for m in fold_system([Message("system", "Be brief."), Message("user", "Who?")])]
     [('user', 'Be brief.\\n\\nWho?')]
     """
     others: list[Message] = []

@@ -49,20 +49,20 @@ class Case:
     source: str = ""
 
 
-def verdict_of(name: str) -> Callable[[Episode], dict[str, float]]:
+def verdict_scores(name: str) -> Callable[[Episode], dict[str, float]]:
     """Return a function from an episode to its verdict as the metric ``name``; {} for an unparsed one."""
 
     def scores(episode: Episode) -> dict[str, float]:
-        verdict = judgement_of(episode).values.get(VERDICT)
+        verdict = read_judgement(episode).values.get(VERDICT)
         return {} if verdict is None else {name: verdict}
 
     return scores
 
 
-def mean_of(each: Sequence[Judgement]) -> Judgement:
+def mean_judgement(each: Sequence[Judgement]) -> Judgement:
     """Combine several judgements of one answer: means over the parsed ones, the reason of the first of them.
 
-    >>> mean_of([Judgement({"truthfulness": 4}), Judgement({"truthfulness": 5}), Judgement(failure="Nothing.")]).values
+    >>> mean_judgement([Judgement({"truthfulness": 4}), Judgement({"truthfulness": 5}), Judgement(failure="Nothing.")]).values
     {'truthfulness': 4.5}
     """
     if len(each) == 1:
@@ -80,7 +80,7 @@ def mean_of(each: Sequence[Judgement]) -> Judgement:
     return Judgement(values, next(reasons, ""), "", tuple(each))
 
 
-def ended(judgement: Judgement, **more: Any) -> Outcome:
+def judgement_outcome(judgement: Judgement, **more: Any) -> Outcome:
     """Return a judge's outcome: its judgement as JSON, without empty fields. ``more``: the source of its values."""
     return Outcome(
         json.dumps({**_bare(asdict(judgement)), **more}, ensure_ascii=False),
@@ -88,12 +88,12 @@ def ended(judgement: Judgement, **more: Any) -> Outcome:
     )
 
 
-def decided(verdict: bool | None) -> Outcome:
+def verdict_outcome(verdict: bool | None) -> Outcome:
     """Return the outcome of a yes-or-no judge; None: it said neither."""
     return Outcome("", UNPARSED) if verdict is None else Outcome(YES if verdict else NO)
 
 
-def judgement_of(episode: Episode) -> Judgement:
+def read_judgement(episode: Episode) -> Judgement:
     """Return the judgement of a judge's episode; for a failed one, its error is the ``failure``."""
     if episode.error or not episode.answer:
         return Judgement(failure=episode.error or "The judge gave no judgement.")

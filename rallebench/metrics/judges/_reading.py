@@ -50,16 +50,16 @@ def read_scores(reply: Reply, names: Sequence[str], low: float = 1, high: float 
         if any(name in lowered for name in names):
             reasons = (lowered[key].strip() for key in REASONS if isinstance(lowered.get(key), str))
             scores = {name: _plain(lowered.get(name)) for name in names}
-            return _judged(scores, low, high, next(reasons, ""))
+            return _from_texts(scores, low, high, next(reasons, ""))
     if not text:
         return Judgement(failure="The reply is empty.")
     stated = _REASON.search(text)
-    return _judged(
-        dict(_stated(text, names, low, high)), low, high, stated[1].strip() if stated else ""
+    return _from_texts(
+        dict(_stated_scores(text, names, low, high)), low, high, stated[1].strip() if stated else ""
     )
 
 
-def _judged(scores: Mapping[str, list[str]], low: float, high: float, reason: str) -> Judgement:
+def _from_texts(scores: Mapping[str, list[str]], low: float, high: float, reason: str) -> Judgement:
     """Return the judgement from texts that state a score, by name; a failure if any name has no clear number."""
     values: dict[str, float] = {}
     for name, texts in scores.items():
@@ -102,7 +102,7 @@ def _plain(value: Any) -> list[str]:
     return [json.dumps(value) if isinstance(value, bool) else str(value).strip()]
 
 
-def _stated(
+def _stated_scores(
     text: str, names: Sequence[str], low: float, high: float
 ) -> Iterator[tuple[str, list[str]]]:
     """Yield every name with the scores that the text states for it."""

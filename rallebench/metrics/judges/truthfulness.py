@@ -14,7 +14,7 @@ from rallebench.core.prompts import fill_template
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import Case, ended, judgement_of, mean_of
+from rallebench.metrics.judges import Case, judgement_outcome, mean_judgement, read_judgement
 from rallebench.metrics.judges._reading import read_scores
 
 TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
@@ -37,7 +37,7 @@ class JudgePrompt:
     swapped: str
 
 
-def article_of(title: str, content: str) -> str:
+def article_text(title: str, content: str) -> str:
     """Return title and text for the prompt."""
     return f"{title}\n{content}"[:ARTICLE_CHARACTERS]
 
@@ -47,7 +47,7 @@ def article_for(example: Example) -> str:
     record, gold = example.record, example.gold
     content, title = str(record.get("content") or ""), str(record.get("title") or "")
     if content or (gold.reference and title):
-        return article_of(title, content or gold.reference)
+        return article_text(title, content or gold.reference)
     if gold.reference or not gold.answers:
         return gold.reference
     return "The accepted answers: " + "; ".join(gold.answers)
@@ -70,9 +70,9 @@ COLUMNS = (
 )
 
 
-def scores_of(episode: Episode) -> dict[str, float]:
+def judgement_scores(episode: Episode) -> dict[str, float]:
     """Return the scores of one judgement; none for an unparsed one."""
-    judgement = judgement_of(episode)
+    judgement = read_judgement(episode)
     if judgement.failure:
         return {}
     both = [judgement.values[TRUTHFULNESS], judgement.values[RELEVANCE]]
@@ -88,7 +88,7 @@ def scores_of(episode: Episode) -> dict[str, float]:
     },
     prompt=JudgePrompt,
     columns=COLUMNS,
-    scores=scores_of,
+    scores=judgement_scores,
     source=article_for,
     label="Truthfulness and relevance",
     wants="an article, a reference or accepted answers",
@@ -126,7 +126,7 @@ def truthfulness(
         sent = [Message("user", fill_template(prompt.swapped if swapped else prompt.user, values))]
         if compat != "original":
             sent.insert(0, Message("system", prompt.system))
-        tools, options, forced = _form_of(form, names)
+        tools, options, forced = _reply_form(form, names)
         reply = yield Generate(
             llm,
             tuple(sent),
@@ -139,10 +139,10 @@ def truthfulness(
             roomy=True,
         )
         each.append(read_scores(reply, names, LOW, HIGH))
-    return ended(mean_of(each))
+    return judgement_outcome(mean_judgement(each))
 
 
-def _form_of(
+def _reply_form(
     form: str, names: tuple[str, str]
 ) -> tuple[tuple[ToolSpec, ...], dict[str, Any], dict[str, Any]]:
     """Return the tools, the options, and the enforced format of a reply in this form."""

@@ -11,8 +11,8 @@ from rallebench.core.scoring import ScoreColumn, Scorer, Values
 from rallebench.core.settings import declare, declare_group, declare_text
 from rallebench.core.types import Episode, Example, digest
 from rallebench.experiments.common import SCORES, sentences
-from rallebench.metrics.judges import JudgeScorer, judge_named, judgement_of
-from rallebench.metrics.judges.truthfulness import COLUMNS, scores_of
+from rallebench.metrics.judges import JudgeScorer, judge_named, read_judgement
+from rallebench.metrics.judges.truthfulness import COLUMNS, judgement_scores
 from rallebench.papers.barag.runs import sum_counts
 from rallebench.papers.barag.study import Study, sum_tokens
 from rallebench.papers.common import behind_api
@@ -139,8 +139,8 @@ def judge_study(
 
 def judged_values(judgement: Episode) -> Values:
     """The scores of one judgement, with their spread where an answer was judged more than once."""
-    values: dict[str, float | None] = dict(scores_of(judgement))
-    parsed = judgement_of(judgement)
+    values: dict[str, float | None] = dict(judgement_scores(judgement))
+    parsed = read_judgement(judgement)
     several = [single.values for single in parsed.each if not single.failure]
     for name in parsed.values if values and len(several) > 1 else ():
         scores = [single[name] for single in several]
@@ -176,7 +176,7 @@ def count_judgements(answered: RunResult, judge: Scorer) -> JudgementCounts | No
         return None
     episodes = answered.judgements[judge.name]
     sent, written = sum_tokens(step for episode in episodes.values() for step in episode.steps)
-    judgements = [judgement_of(episode) for episode in episodes.values()]
+    judgements = [read_judgement(episode) for episode in episodes.values()]
     each = [single for judgement in judgements for single in (judgement.each or (judgement,))]
     judged = sum(judge.text(episode) is not None for episode in answered.episodes.values())
     return JudgementCounts(

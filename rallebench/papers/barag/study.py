@@ -30,7 +30,7 @@ from rallebench.core.types import (
 from rallebench.experiments.common import SCORES, scored_run
 from rallebench.experiments.languages import prompts_note
 from rallebench.metrics import METRICS
-from rallebench.metrics.cost import completion_tokens_of, prompt_tokens_of
+from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 from rallebench.metrics.exact_match import exact_match
 from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS
 from rallebench.metrics.token_f1 import token_f1
@@ -257,7 +257,9 @@ def with_references(questions: ArticleSet, path: str) -> ArticleSet:
 def sum_tokens(steps: Iterable[Step]) -> tuple[int | None, int | None]:
     """(sent, written) over all calls of a language model; None where a backend counted nothing."""
     calls = [step for step in steps if isinstance(step.request, Generate)]
-    return sum_counts(map(prompt_tokens_of, calls)), sum_counts(map(completion_tokens_of, calls))
+    return sum_counts(map(step_prompt_tokens, calls)), sum_counts(
+        map(step_completion_tokens, calls)
+    )
 
 
 def answer_costs(episode: Episode) -> Values:

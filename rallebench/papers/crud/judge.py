@@ -19,7 +19,7 @@ from rallebench.core.scoring import ScoreColumn
 from rallebench.core.structured import json_in
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, Reply
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import Case, Judgement, ended, judgement_of
+from rallebench.metrics.judges import Case, Judgement, judgement_outcome, read_judgement
 from rallebench.metrics.words import jieba_words
 
 PRECISION, RECALL, QUESTIONS = "QA_avg_F1", "QA_recall", "questions"
@@ -76,7 +76,7 @@ def reference_for(example: Example) -> str:
 
 def scores_of(episode: Episode) -> Mapping[str, float]:
     """Precision and recall of one judgement; none of one that could not be read."""
-    return judgement_of(episode).values
+    return read_judgement(episode).values
 
 
 @METRICS.register_judge(
@@ -133,25 +133,35 @@ def ragquesteval(
         reply = yield generate(prompt.ask, QUESTIONS_FORM, text=case.source)
         entry = questions_in(reply.text, strict=strict)
         if entry is None:
-            return ended(Judgement(failure="The reply holds no questions on the reference."))
+            return judgement_outcome(
+                Judgement(failure="The reply holds no questions on the reference.")
+            )
         answers = yield from ask(entry["question"], case.source)
         if answers is None:
-            return ended(Judgement(failure="The reference's answers could not be read."))
+            return judgement_outcome(
+                Judgement(failure="The reference's answers could not be read.")
+            )
         entry = {**entry, "answers": list(answers)}
     if not entry["question"]:
-        return ended(Judgement(failure="There are no questions on the reference."))
+        return judgement_outcome(Judgement(failure="There are no questions on the reference."))
     answers = (UNKNOWN,) * len(entry["question"])  # of an empty answer, which is not asked
     if case.answer.strip():
         answers = yield from ask(entry["question"], case.answer)
     if answers is None:
-        return ended(Judgement(failure="The text's answers could not be read."), **entry)
+        return judgement_outcome(
+            Judgement(failure="The text's answers could not be read."), **entry
+        )
     entry = {**entry, "text_answers": list(answers)}
     try:
         quest = quest_scores(entry["answers"], answers, over_all=precision == "paper")
     except IndexError:  # the original drops such a record
-        return ended(Judgement(failure="The text has fewer answers than questions."), **entry)
+        return judgement_outcome(
+            Judgement(failure="The text has fewer answers than questions."), **entry
+        )
     count = len(entry["question"])
-    return ended(Judgement({PRECISION: quest.f1, RECALL: quest.recall, QUESTIONS: count}), **entry)
+    return judgement_outcome(
+        Judgement({PRECISION: quest.f1, RECALL: quest.recall, QUESTIONS: count}), **entry
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from rallebench.core.types import Hit
 from rallebench.metrics.rouge import rouge_lcs_score
-from rallebench.metrics.unpenalised_bleu import precisions, unpenalised
+from rallebench.metrics.unpenalised_bleu import geometric_mean, precisions
 from rallebench.metrics.words import jieba_words
 from rallebench.papers.crud.judge import COLUMNS
 from rallebench.papers.crud.records import GoldDocument
@@ -41,7 +41,7 @@ def text_values(answer: str, reference: str) -> dict[str, float | None]:
     orders = precisions(answer, reference)
     rouge = rouge_lcs_score(jieba_words(answer), jieba_words(reference))
     return {
-        "bleu-avg": unpenalised(orders),
+        "bleu-avg": geometric_mean(orders),
         **{f"bleu-{n}": value for n, value in enumerate(orders, 1)},
         "rouge-L": rouge,
         "length": float(len(answer)),

@@ -12,7 +12,7 @@ from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Flow, Generate, Message
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import Case, decided, verdict_of
+from rallebench.metrics.judges import Case, verdict_outcome, verdict_scores
 
 FOLDER = "suites/rgb"
 
@@ -70,7 +70,7 @@ NOTICED = Claim(
             "1 if the judge says that the question is not addressed, else 0 (RGB's Rej*).",
         ),
     ),
-    scores=verdict_of("rejection_rate_judge"),
+    scores=verdict_scores("rejection_rate_judge"),
     label="Rej*",
     higher_is_better=None,
 )
@@ -95,7 +95,7 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
             "1 if the judge says that the answer notices factual errors, else 0 (RGB's ED*).",
         ),
     ),
-    scores=verdict_of("fact_check_rate_judge"),
+    scores=verdict_scores("fact_check_rate_judge"),
     label="ED*",
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:
@@ -119,7 +119,7 @@ def _flow(
     reply = yield Generate(
         llm, sent, max_tokens=64, temperature=0.0, seed=0, forced=form, roomy=True
     )
-    return decided(read(reply.text))
+    return verdict_outcome(read(reply.text))
 
 
 def verdict_on_rejection(text: str) -> bool | None:

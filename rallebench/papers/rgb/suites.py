@@ -18,7 +18,7 @@ from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments.common import failed_note, sentences, several, string, values_in
 from rallebench.experiments.languages import CODES, prompts_note
 from rallebench.experiments.significance import tests_between
-from rallebench.metrics.judges import VERDICT, judge_named, judgement_of
+from rallebench.metrics.judges import VERDICT, judge_named, read_judgement
 from rallebench.papers.common import compat, note_on, own_prompts
 from rallebench.papers.rgb import tables
 from rallebench.papers.rgb.benchmark import RGB
@@ -128,7 +128,7 @@ def make_judges(testbed: Testbed) -> tuple[Scorer, ...]:
         return judge.ask(example, as_scored(answer, language))
 
     def read(example: Example, answer: str, judgement: Episode) -> Values:
-        verdict = judgement_of(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
+        verdict = read_judgement(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
         right = float(assess(answer, example.gold.required, language).right)
         return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
 

@@ -28,7 +28,7 @@ from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, no_room, writing
 from rallebench.core.locks import turn
 from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
-from rallebench.encoders.checking import VectorCheck, letters_of
+from rallebench.encoders.checking import VectorCheck, significant_letters
 from rallebench.encoders.numeric_types import Choice, choose_type
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
@@ -256,7 +256,7 @@ class _Encoding:
         """Raise BackendError for broken vectors of an encoder without a check of its own, and for rows it left out."""
         fault = check.fault(
             shard,
-            lambda row: letters_of(texts[row]),
+            lambda row: significant_letters(texts[row]),
             lambda row: f"the passage {self.passages[first + row].doc_id!r}",
         )
         if fault:

@@ -18,7 +18,7 @@ import numpy as np
 
 from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
-from rallebench.encoders.checking import VectorCheck, letters_of
+from rallebench.encoders.checking import VectorCheck, significant_letters
 from rallebench.retrievers import IndexKind, Passages
 from rallebench.vector_indexes import Progress
 from rallebench.vector_indexes.diskann_files import GRAPH, check_same_length, read_disk_files
@@ -198,7 +198,7 @@ def _all_numbers(
     def key_from(start: int) -> Callable[[int], str]:
         if passages is None:
             return lambda row: str(start + row)
-        return lambda row: letters_of(passage_text(passages[start + row]))
+        return lambda row: significant_letters(passage_text(passages[start + row]))
 
     def name_from(start: int) -> Callable[[int], str]:
         return lambda row: f"row {start + row + 1} of {len(vectors)}"

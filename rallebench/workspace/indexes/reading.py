@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from rallebench.core.entries import Manifest
 from rallebench.core.types import Passage
-from rallebench.encoders.windows import window_of
+from rallebench.encoders.windows import encoder_window
 from rallebench.workspace.indexes.vectors import passage_text
 
 MOST = 2000
@@ -48,7 +48,7 @@ def long_passages(
     encoder: str, passages: int, passage: Callable[[int], Passage], most: int = MOST
 ) -> LongPassages | None:
     """Return the passages that exceed the encoder's window; None without an encoder or if its window is unknown."""
-    window = window_of(encoder) if encoder and passages else None
+    window = encoder_window(encoder) if encoder and passages else None
     if window is None:
         return None
     counted = min(passages, most)

@@ -8,7 +8,7 @@ from rallebench.core.formats import read_format
 from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Reply
 from rallebench.metrics import METRICS, JudgeTraits
-from rallebench.metrics.judges import UNPARSED, Case, judgement_of
+from rallebench.metrics.judges import UNPARSED, Case, read_judgement
 
 REPLIES = {
     "truthfulness": ["4, 5"],
@@ -71,7 +71,7 @@ def test_a_judge_gives_the_values_that_it_says_in_their_range(name: str) -> None
 @pytest.mark.parametrize("name", METRICS.judge_names())
 def test_a_reply_that_holds_no_value_is_unparsed_and_never_a_score(name: str) -> None:
     outcome = judged(name, "Hm.")
-    judgement = judgement_of(Episode("1", "judge", (), outcome))
+    judgement = read_judgement(Episode("1", "judge", (), outcome))
     assert outcome.stop_reason == UNPARSED and not judgement.values and judgement.failure
 
 
@@ -95,7 +95,7 @@ def test_what_has_the_form_that_a_judge_forces_can_be_read(name: str) -> None:
     """The replies of ``FORCED`` have the forms, so they are what a model that enforces forms may write."""
     outcome = judged(name, *FORCED[name], forms=True)
     assert outcome.stop_reason != UNPARSED
-    assert not judgement_of(Episode("1", "judge", (), outcome)).failure
+    assert not read_judgement(Episode("1", "judge", (), outcome)).failure
 
 
 @pytest.mark.parametrize("name", METRICS.judge_names())

@@ -11,8 +11,8 @@ from rallebench.core.prompts import prompt_text
 from rallebench.core.types import Episode, Generate, Message, Reply, Step
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import JUDGED, UNPARSED, Case, judgement_of
-from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS, JudgePrompt, article_of
+from rallebench.metrics.judges import JUDGED, UNPARSED, Case, read_judgement
+from rallebench.metrics.judges.truthfulness import ARTICLE_CHARACTERS, JudgePrompt, article_text
 
 CASE = Case("Who {answer}?", "Ada {article}.", "Ada\nAda wrote it.")
 PROMPT = JudgePrompt(
@@ -68,7 +68,7 @@ def test_repeats_have_seeds_of_their_own_and_every_second_may_be_swapped() -> No
         True,
         False,
     ]
-    found = judgement_of(episode)
+    found = read_judgement(episode)
     assert [dict(one.values) for one in found.each] == [
         {"truthfulness": 4, "relevance": 5},
         {"relevance": 5, "truthfulness": 4},
@@ -82,7 +82,7 @@ def test_swapping_asks_at_least_twice() -> None:
 
 
 def test_what_could_be_read_is_averaged_and_what_could_not_is_kept_as_a_failure() -> None:
-    found = judgement_of(judged(["Hm.", "2, 3"], repeats=2)[0])
+    found = read_judgement(judged(["Hm.", "2, 3"], repeats=2)[0])
     assert found.values == {"truthfulness": 2, "relevance": 3} and found.failure == ""
     assert [bool(one.failure) for one in found.each] == [True, False]
 
@@ -96,13 +96,13 @@ def test_a_judgement_can_be_read_again_from_its_episode() -> None:
     assert episode.outcome is not None and episode.outcome.stop_reason == JUDGED
     unread, _ = judged(["No idea."])
     assert unread.outcome is not None and unread.outcome.stop_reason == UNPARSED
-    assert judgement_of(unread).failure == "The reply contains no score for truthfulness."
-    assert judgement_of(Episode("q", "judge", (), None, "It broke.")).failure == "It broke."
+    assert read_judgement(unread).failure == "The reply contains no score for truthfulness."
+    assert read_judgement(Episode("q", "judge", (), None, "It broke.")).failure == "It broke."
 
 
 @pytest.mark.parametrize("content", ["", "one two three", "x" * 2_000_000])
 def test_an_article_of_any_length_is_shown_up_to_fifteen_thousand_characters(content: str) -> None:
-    shown = article_of("Title", content)
+    shown = article_text("Title", content)
     assert shown == f"Title\n{content}"[:15_000] and len(shown) <= ARTICLE_CHARACTERS
 
 
