@@ -26,10 +26,11 @@ from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, is_loopback, server_access
 from rallebench.gui.content_policy import ContentPolicy
 from rallebench.gui.envelope import EnvelopeGuard
+from rallebench.gui.events import Rows
 from rallebench.gui.frame import Page
-from rallebench.gui.jobs import chip
+from rallebench.gui.jobs import job_news
 from rallebench.gui.login_guard import Credentials, LoginGuard
-from rallebench.gui.patches import as_sent, is_bug
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import prepare
 from rallebench.services.workbench import Workbench
 
@@ -64,31 +65,32 @@ def build_app(page: Page) -> gr.Blocks:
     return blocks
 
 
-def server_functions(page: Page) -> list[Callable[[dict[str, Any]], Any]]:
+def server_functions(page: Page) -> list[Callable[[object], Any]]:
     """The functions that the script may call, by name. Gradio marks each function, and cannot mark a method."""
 
-    def jobs(message: dict[str, Any]) -> dict[str, Any]:
-        return as_sent(chip(page.workbench))
+    def jobs(message: object) -> dict[str, Any]:
+        return job_news(page.workbench).to_json()
 
-    async def more(message: dict[str, Any]) -> dict[str, Any]:
+    async def more(message: object) -> dict[str, Any]:
         await page.wait_for_more(message)
-        return await run_in_threadpool(page.more, message)
+        return (await run_in_threadpool(page.more, message)).to_json()
 
-    def function(method: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    def function(method: Callable[[object], Patch | Rows]) -> Callable[[object], Any]:
         return wraps(method)(lambda message: refuse_problem(method(message)))
 
     return [*map(function, (page.act, page.stop, page.list_rows)), more, jobs]
 
 
-def refuse_problem(patch: dict[str, Any]) -> dict[str, Any]:
-    """Return a patch.
+def refuse_problem(answer: Patch | Rows) -> dict[str, Any]:
+    """Return an answer as JSON.
 
     Raises HTTPException with the patch if the action was refused: 400, or 500 for a bug; ``refusals.js`` shows it.
     """
-    if "problem" not in patch:
-        return patch
-    status = 500 if is_bug(patch) else 400
-    raise HTTPException(status, {"error": patch["problem"], "patch": patch})
+    value = answer.to_json()
+    if isinstance(answer, Rows) or not answer.problem:
+        return value
+    status = 500 if answer.is_bug else 400
+    raise HTTPException(status, {"error": answer.problem, "patch": value})
 
 
 def script(page: Page) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rallebench.core.numbers import plural
 from rallebench.core.settings import Setting, check_values
-from rallebench.gui.frame import Event
+from rallebench.gui.events import Event
 from rallebench.gui.html import NOTHING, attributes, fold
 
 Form = Mapping[str, Setting]

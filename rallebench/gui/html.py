@@ -1,17 +1,16 @@
-"""Pieces of HTML shared by all places.
-where it is put into one."""
+"""Pieces of HTML shared by all places."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
-from urllib.parse import quote, urlencode
 
 from markupsafe import Markup
 from markupsafe import escape as escape_text
 
 from rallebench.core.errors import RalleError
+from rallebench.gui.addresses import Query
 from rallebench.gui.wording import on_page
 
 NOTHING = Markup()
@@ -78,7 +77,7 @@ def link(label: str, address: str, kind: str = "link") -> Markup:
 def join_facts(*words: str | None) -> str:
     """Facts in one line, the empty ones left out.
 
-    >>> dotted("2 steps", "", "0.4 s")
+    >>> join_facts("2 steps", "", "0.4 s")
     '2 steps · 0.4 s'
     """
     return " · ".join(filter(None, words))
@@ -89,9 +88,9 @@ def join_facts_html(*parts: str | None) -> Markup:
     return Markup(" · ").join(filter(None, parts))
 
 
-def name_link(label: str, view: str, **query: Any) -> Markup:
+def name_link(label: str, place: Query) -> Markup:
     """The name of a thing as a link to its view."""
-    return link(label, address(view, **query), "nm")
+    return link(label, place.address, "nm")
 
 
 def note(sentence: object) -> Markup:
@@ -121,34 +120,12 @@ def as_json(value: Any) -> Markup:
     return pre(json.dumps(value, ensure_ascii=False, indent=1, default=str))
 
 
-def address(view: str, **query: Any) -> str:
-    """The address of a view; empty values are left out.
-
-    >>> address("data/index", id="a b", q="")
-    '#/data/index?id=a%20b'
-    """
-    chosen = {key: value for key, value in query.items() if value != ""}
-    values = urlencode(chosen, quote_via=quote, safe=":,")
-    return f"#/{view}?{values}" if values else f"#/{view}"
-
-
 def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
     """Facts as a definition list; empty ones are left out."""
     rows = Markup().join(
         Markup("<dt>{}</dt><dd>{}</dd>").format(key, value) for key, value in pairs if value
     )
     return Markup('<dl class="defs">{}</dl>').format(rows)
-
-
-def view(
-    name: str, title: str, *parts: str, kind: str = "", more: Markup = NOTHING
-) -> dict[str, str]:
-    """The patch that opens a view made of ``parts``. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
-    place, kind = f"#v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
-    return {
-        place: Markup('<div class="{}"{}>{}</div>').format(kind, more, Markup().join(parts)),
-        "title": title,
-    }
 
 
 def follow(do: str) -> Markup:
@@ -162,42 +139,6 @@ def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> Markup
     return Markup(
         '<h2>{}</h2><div data-form class="stack">{}<div class="buttons">{}</div></div>'
     ).format(title, body, ends)
-
-
-def ask(
-    title: str, body: str, label: str, do: str, *, keep: str = "Cancel", **data: Any
-) -> dict[str, str]:
-    """The patch that opens a dialog with the fields of ``body`` and one button."""
-    yes = button(label, do, kind="primary", **data)
-    return {"dialog": dialog(title, body, yes, keep=keep)}
-
-
-def ask_delete(thing: str, sentence: str, do: str, **data: Any) -> dict[str, str]:
-    """The patch that asks before a deletion; ``sentence``: the consequences."""
-    yes = button("Delete", do, kind="danger", **data)
-    return {
-        "dialog": dialog(
-            f"Delete {thing}?", Markup("<p>{}</p>").format(sentence), yes, keep="Keep it"
-        )
-    }
-
-
-def drawer(title: str, *parts: str) -> dict[str, str]:
-    """The patch that opens a panel on the right; its parts are HTML."""
-    close = button("Close", kind="quiet", close="1")
-    return {
-        "drawer": Markup('<div class="dh"><h2>{}</h2>{}</div>{}').format(
-            title, close, Markup().join(parts)
-        )
-    }
-
-
-def form_drawer(title: str, fields: str, *buttons: str) -> dict[str, str]:
-    """The patch that opens a panel of fields, which its buttons send."""
-    inside = Markup('{}<div class="buttons">{}</div>').format(fields, Markup().join(buttons))
-    return drawer(
-        title, Markup('<div data-form data-problems class="stack">{}</div>').format(inside)
-    )
 
 
 def mark(verdict: str) -> Markup:
@@ -358,7 +299,7 @@ def rows(
 
 def window(
     list: str,
-    key: Mapping[str, Any],
+    key: Query,
     total: int,
     pick: str,
     *,
@@ -366,8 +307,10 @@ def window(
     row: int = 62,
     label: str = "Questions",
 ) -> Markup:
-    """A list that loads its rows as they scroll into sight, see ``Page.rows``. ``row``: the height of a row in pixels."""
+    """A list that loads its rows as they scroll into sight, see ``Page.list_rows``. ``row``: the height of a row in pixels."""
+    data = attributes(
+        list=list, key=json.dumps(key.values()), total=total, at=at, row=row, pick=pick
+    )
     return Markup(
-        '<div class="list" id="list-{}" role="listbox" tabindex="0" aria-label="{}" data-list="{}" data-key="{}" data-total="{}" data-at="{}" data-row="{}" data-pick="{}">'
-        '<div class="pane"></div></div>'
-    ).format(list, label, list, json.dumps(key), total, at, row, pick)
+        '<div class="list" id="list-{}" role="listbox" tabindex="0" aria-label="{}"{}><div class="pane"></div></div>'
+    ).format(list, label, data)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -34,8 +35,28 @@ VERBS = {
 }
 
 
-def chip(workbench: Workbench) -> dict[str, Any]:
-    """The chip, the list below it, and the version of every job, which triggers its followers."""
+@dataclass(frozen=True, slots=True)
+class JobNews:
+    """All jobs as the header shows them. ``versions``: of every job; a new one triggers its followers."""
+
+    any: bool
+    active: int
+    chip: Markup
+    list: Markup
+    versions: Mapping[str, str | int]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "any": self.any,
+            "active": self.active,
+            "chip": str(self.chip),
+            "list": str(self.list),
+            "versions": dict(self.versions),
+        }
+
+
+def job_news(workbench: Workbench) -> JobNews:
+    """The chip, the list below it, and the version of every job."""
     jobs = [job for job in workbench.jobs.list() if job.kind != PREPARATION]
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
@@ -43,16 +64,11 @@ def chip(workbench: Workbench) -> dict[str, Any]:
         workbench.workspace,
         [(job.name, job.identity) for job in jobs if job.kind in ("run", "scoring")],
     )
-    return {
-        "any": bool(jobs),
-        "active": len(active),
-        "chip": _chip(active, ended),
-        "list": Markup().join(
-            row(job, called.get(job.name, job.name)) for job in (*active, *ended)
-        ),
-        "versions": {job.id: job.version for job in jobs}
-        | {"loaded": " ".join(line.name for line in workbench.models.status())},
-    }
+    listed = Markup().join(row(job, called.get(job.name, job.name)) for job in (*active, *ended))
+    loaded = " ".join(line.name for line in workbench.models.status())
+    versions: dict[str, str | int] = {job.id: job.version for job in jobs}
+    versions["loaded"] = loaded
+    return JobNews(bool(jobs), len(active), _chip(active, ended), listed, versions)
 
 
 def _chip(active: list[Job], ended: list[Job]) -> Markup:

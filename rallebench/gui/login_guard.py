@@ -70,7 +70,7 @@ class Throttle:
             return tries.until - now
         if tries.until or now - tries.last > LOCKED:
             tries.count, tries.until = 0, 0.0
-        if tries.count >= TRIES:  # that many tries are pending
+        if tries.count >= TRIES:  # the limit is reached by pending tries
             return LOCKED
         tries.count, tries.last = tries.count + 1, now
         return 0.0

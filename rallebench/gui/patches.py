@@ -1,169 +1,159 @@
-"""Patches on their way to the browser: as HTML or text, as the sentence of an error, or in a stream."""
+"""The answers of the page's handlers: parts of the page to change, merged, and written as the script reads them."""
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import logging
-import threading
-import uuid
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from rallebench.core.errors import RalleError
-from rallebench.core.stopping import Stop, obey
 from rallebench.gui.html import escape
 from rallebench.gui.wording import on_page
-from rallebench.services.jobs import start_thread
 
 log = logging.getLogger(__name__)
-
-Patch = dict[str, Any]
-
-PACE = 0.08
-"""Seconds between two patches of a stream: redrawing a page is slow."""
-
-PATIENCE = 2.0
-"""Seconds until a request to a silent stream is answered with its ``meanwhile``."""
 
 BUG = "rallebench met an unexpected error"
 """The beginning of the sentence about an unexpected error."""
 
-Meanwhile = Callable[[bool], "Patch"]
-"""The patch of a stream that waits (False), or that the user has stopped (True). A stream may yield it as
-``{"meanwhile": …}``; the page's script never sees it."""
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """A file for the browser to save: its ``text``, or its bytes in ``base64``."""
+
+    name: str
+    text: str = ""
+    base64: str = ""
+    type: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        content = {"base64": self.base64} if self.base64 else {"text": self.text}
+        return {"name": self.name, **content, **({"type": self.type} if self.type else {})}
 
 
-def as_sent(patch: Patch) -> Patch:
-    """A patch as sent: values that the script inserts as HTML are escaped unless they are ``Markup``."""
-    return {
-        key: str(escape(value)) if is_html(key) and value is not None else value
-        for key, value in patch.items()
-    }
+@dataclass(frozen=True, slots=True)
+class PageEvent:
+    """An event for the script of a place. ``index``: an action; ``list``: a windowed list; ``run``: the name of a run."""
+
+    name: str
+    index: int | None = None
+    list: str = ""
+    run: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        values = (("index", self.index), ("list", self.list), ("run", self.run))
+        return {
+            "name": self.name,
+            **{key: value for key, value in values if value not in (None, "")},
+        }
 
 
-def is_html(key: str) -> bool:
-    """Return whether the script inserts a patch's value as HTML."""
-    return key.startswith("#") or key in ("dialog", "drawer", "chain", "undo", "chip", "list")
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change of the page.
+
+    ``html``: element id → its new inner HTML. ``title``: the title of the window. ``go``: an address to open; ``address``:
+    an address to put in place of the present one. ``say``: a short message, with ``undo``, a button in it. ``dialog``,
+    ``drawer``: HTML, "" closes. ``chain``: the chain in the header. ``store``: values for the browser to keep, None
+    removes one. ``sound``: earlier problems are mended. ``problem``: the sentence of an error, shown at the field
+    ``at_field``. ``stream``: the number of a stream that has begun; ``over``: it has ended. ``meanwhile``: the patch of a
+    stream that waits (False), or that the user has stopped (True); it stays on the server.
+    """
+
+    html: Mapping[str, str] = field(default_factory=dict)
+    title: str = ""
+    go: str = ""
+    address: str = ""
+    say: str = ""
+    undo: str = ""
+    dialog: str | None = None
+    drawer: str | None = None
+    chain: str = ""
+    store: Mapping[str, str | None] = field(default_factory=dict)
+    download: Download | None = None
+    event: PageEvent | None = None
+    sound: bool = False
+    problem: str = ""
+    at_field: str = ""
+    stream: str = ""
+    over: bool = False
+    meanwhile: Meanwhile | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether anything changes."""
+        return self != NO_CHANGE
+
+    def __or__(self, later: Patch) -> Patch:
+        """Both changes in one. A later part replaces an earlier one, and comes after the others, which may hold it."""
+        kept = {id: part for id, part in self.html.items() if id not in later.html}
+        changed = {
+            part.name: getattr(later, part.name)
+            for part in fields(later)
+            if getattr(later, part.name) != getattr(NO_CHANGE, part.name)
+        }
+        whole = {"html": {**kept, **later.html}, "store": {**self.store, **later.store}}
+        return replace(self, **{**changed, **whole})
+
+    def to_json(self) -> dict[str, Any]:
+        """The patch as ``script/patches.js`` applies it, from first to last. Values inserted as HTML are escaped."""
+        panels = {"dialog": self.dialog, "drawer": self.drawer}
+        drawn = {"chain": self.chain, "undo": self.undo}
+        return {
+            **{name: _html(panel) for name, panel in panels.items() if panel is not None},
+            **{f"#{id}": _html(part) for id, part in self.html.items()},
+            **{name: _html(part) for name, part in drawn.items() if part},
+            **self._values(),
+            **({"store": dict(self.store)} if self.store else {}),
+            **({"download": self.download.to_json()} if self.download else {}),
+            **({"event": self.event.to_json()} if self.event else {}),
+        }
+
+    def _values(self) -> dict[str, Any]:
+        """The parts that are not HTML."""
+        values = (
+            ("title", self.title),
+            ("say", self.say),
+            ("sound", self.sound),
+            ("problem", self.problem),
+            ("field", self.at_field),
+            ("address", self.address),
+            ("go", self.go),
+            ("stream", self.stream),
+            ("over", self.over),
+        )
+        return {key: value for key, value in values if value}
+
+    @property
+    def is_bug(self) -> bool:
+        """Return whether the patch reports an unexpected error."""
+        return self.problem.startswith(BUG)
+
+
+Meanwhile = Callable[[bool], Patch]
+NO_CHANGE = Patch()
+
+
+def _html(value: str) -> str:
+    """A value that the script inserts as HTML: escaped unless it is ``Markup``."""
+    return str(escape(value))
+
+
+def merge(patches: Iterator[Patch]) -> Patch:
+    """All patches of an answer in one, without what is shown meanwhile."""
+    merged = Patch()
+    for patch in patches:
+        merged |= patch
+    return replace(merged, meanwhile=None)
 
 
 def problem(error: Exception) -> Patch:
     """The patch that shows an error at its field; a bug also prints its traceback to stderr."""
     if isinstance(error, RalleError):
-        return {"problem": on_page(error), **({"field": error.setting} if error.setting else {})}
+        return Patch(problem=on_page(error), at_field=error.setting or "")
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
-        return {
-            "problem": "A name or a path is longer than this system permits; use a shorter one."
-        }
+        sentence = "A name or a path is longer than this system permits; use a shorter one."
+        return Patch(problem=sentence)
     log.error("The page met an unexpected error.", exc_info=error)
     name = type(error).__name__
-    return {"problem": f"{BUG} ({name}: {str(error)[:200]}). Reload the page."}
-
-
-def is_bug(patch: Patch) -> bool:
-    """Return whether a patch reports an unexpected error."""
-    return str(patch.get("problem", "")).startswith(BUG)
-
-
-class PatchStream:
-    """Patches of a generator that runs in its own thread, taken by the page at its own pace."""
-
-    def __init__(self, patches: Iterator[Patch], number: int = 0) -> None:
-        self.id = uuid.uuid4().hex
-        self.number = number
-        self._patches = patches
-        self._waiting: Patch = {}
-        self._meanwhile: Meanwhile = lambda stopped: {}
-        self._change = threading.Condition()
-        self._stopped = False
-        self._ended = False
-        self._hang_up = Stop()
-        self._waits: list[Callable[[], object]] = []
-        self._waited = False
-
-    @property
-    def over(self) -> bool:
-        """True once the generator has ended and the page has taken every patch."""
-        with self._change:
-            return self._ended and not self._waiting
-
-    def start(self) -> None:
-        """Start the generator's thread."""
-        start_thread(self._read, "page stream")
-
-    def stop(self, *, shows: bool = True) -> None:
-        """End the stream: the page gets its last patch at once, and the generator stops waiting for servers and ends at its next value.
-
-        ``shows``: whether the page is told; not if a newer stream of the same action replaces this one.
-        """
-        with self._change:
-            if not self._ended:
-                last = self._meanwhile(True)
-                self._waiting = {**self._waiting, **last} if shows else {}
-            self._stopped = self._ended = True
-            self._tell()
-        self._hang_up.set()
-
-    def take(self) -> Patch:
-        """All patches since the last call, merged. Waits up to PATIENCE seconds for the first."""
-        with self._change:
-            waited, self._waited = self._waited, False
-            if not waited:
-                self._change.wait_for(lambda: self._waiting or self._ended, PATIENCE)
-            if not waited and not self._ended:
-                self._change.wait_for(lambda: self._ended, PACE)
-            patch, self._waiting = self._waiting, {}
-            if self._ended:
-                return {**patch, "over": True}
-            return patch or self._meanwhile(False)
-
-    async def wait(self) -> None:
-        """Wait until ``take`` would return at once."""
-        loop, news = asyncio.get_running_loop(), asyncio.Event()
-
-        def wake() -> None:
-            with suppress(RuntimeError):  # the page was closed meanwhile
-                loop.call_soon_threadsafe(news.set)
-
-        with self._change:
-            if self._waiting or self._ended:
-                news.set()
-            self._waits.append(wake)
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(news.wait(), PATIENCE)
-        with self._change:
-            self._waits.remove(wake)
-        if not self._ended:
-            await asyncio.sleep(PACE)
-        self._waited = True
-
-    def _tell(self) -> None:
-        """Wake all waiting threads; the lock is held."""
-        self._change.notify_all()
-        for wake in self._waits:
-            wake()
-
-    def _put(self, patch: Patch) -> None:
-        with self._change:
-            if not self._stopped:
-                self._meanwhile = patch.pop("meanwhile", self._meanwhile)
-                for key in patch:  # newest last: a view replaces its parts, and not the reverse
-                    self._waiting.pop(key, None)
-                self._waiting |= patch
-                self._tell()
-
-    def _read(self) -> None:
-        obey(self._hang_up)
-        try:
-            for patch in self._patches:
-                if self._stopped:
-                    break
-                self._put(patch)
-        except Exception as error:
-            self._put(problem(error))
-        finally:
-            self._patches.close()  # type: ignore[attr-defined]  # a generator: this ends the model's own stream
-            with self._change:
-                self._ended = True
-                self._tell()
+    return Patch(problem=f"{BUG} ({name}: {str(error)[:200]}). Reload the page.")

@@ -40,10 +40,10 @@ def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     return _FORMATS[format](value)
 
 
-def measured(
+def present_points(
     points: Iterable[tuple[Any, ...]],
 ) -> list[tuple[Any, Estimate, tuple[Any, ...]]]:
-    """(x, the value in the form of a mean, what comes after it) of the points of a figure that have a value."""
+    """(x, value as an estimate, further parts) of each point that has both."""
     means = [(point[0], as_estimate(point[1]) or Estimate(point[1]), point[2:]) for point in points]
     return [(x, y, more) for x, y, more in means if x is not None and y.value is not None]
 
@@ -56,8 +56,9 @@ def interval(
     fewer: int = 0,
     note: str = "",
 ) -> str:
-    """The interval of a mean or a difference, or why it has none. ``fewer``: digits less than the mean has; ``note``: why it
-    has none, if known.
+    """The interval of a mean or a difference, or the reason for its absence.
+
+    ``fewer``: digits less than the mean has; ``note``: the reason, if known.
 
     >>> interval(Estimate(0.1, -0.1, 0.25), "delta"), interval(Estimate(0.1), note="too few articles")
     ('[-0.1000, +0.2500]', 'too few articles')

@@ -16,7 +16,7 @@ from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure
 from rallebench.core.terminal import CONTROLS
 from rallebench.render import colours
-from rallebench.render.numbers import measured
+from rallebench.render.numbers import present_points
 
 NOTHING = Markup()
 INK, GRID, FONT = "#334155", "#cbd5e1", "system-ui, sans-serif"
@@ -74,7 +74,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", extra: Markup = 
 
 
 def _title(words: Sequence[Any]) -> Markup:
-    """The tooltip of a mark: what stands behind its numbers."""
+    """Tooltip of a mark: the data behind its numbers."""
     return Markup("<title>{}</title>").format(" ".join(map(str, words))) if words else Markup()
 
 
@@ -264,7 +264,7 @@ class _Axes:
 
 def _points(value: Figure) -> Markup:
     """Lines, bars, points or the values of boxes, every interval as a whisker, with the names of the series below."""
-    series = {name: measured(points) for name, points in value.series.items()}
+    series = {name: present_points(points) for name, points in value.series.items()}
     if value.kind == "box":
         series = {name: [(name, y, ()) for _, y, _ in row] for name, row in series.items()}
     known = [(x, y) for row in series.values() for x, y, _ in row]

@@ -21,7 +21,7 @@ def table(value: Table) -> list[str]:
     title = [f"{value.title}{unit}"] if value.title else []
     notes = [value.note] if value.note else []
     notes += [f"{column.label}: {column.help}" for column in value.heads if column.help]
-    return [*title, *aligned(rows), *notes]
+    return [*title, *align(rows), *notes]
 
 
 def blocks(values: Iterable[Table | str]) -> str:
@@ -39,17 +39,16 @@ def blocks(values: Iterable[Table | str]) -> str:
     return "\n".join(parts)
 
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def align(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of cells as lines, columns below each other: the first to the left, the others to the right.
 
-    >>> aligned([["", "EM"], ["closed book", "1.0"]])
+    >>> align([["", "EM"], ["closed book", "1.0"]])
     ['              EM', 'closed book  1.0']
     """
     count = max((len(row) for row in rows), default=0)
     wide = [max((_width(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
     return [
-        "  ".join(_padded(cell, wide[i], i > 0) for i, cell in enumerate(row)).rstrip()
-        for row in rows
+        "  ".join(_pad(cell, wide[i], i > 0) for i, cell in enumerate(row)).rstrip() for row in rows
     ]
 
 
@@ -61,6 +60,6 @@ def _width(cell: str) -> int:
     )
 
 
-def _padded(cell: str, wide: int, right: bool) -> str:
+def _pad(cell: str, wide: int, right: bool) -> str:
     blanks = " " * (wide - _width(cell))
     return blanks + cell if right else cell + blanks

@@ -110,7 +110,7 @@ def test_the_page_shows_the_warning_beside_a_run_and_after_an_executed_chain(
         assert job.done and "memo.sqlite cannot be written" in job.warning
         page = Page(bench)
         page.open("build/one?set=tiny-qa&chain=read")
-        assert "memo.sqlite cannot be written" in page.open("build/one")["#v-build-one"]
+        assert "memo.sqlite cannot be written" in page.open("build/one").html["v-build-one"]
     finally:
         bench.close()
 

@@ -15,13 +15,13 @@ from rallebench.gui.frame import Page
 
 
 @pytest.fixture(autouse=True)
-def _untraced(monkeypatch: pytest.MonkeyPatch) -> None:
+def _no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing goes to MLflow beside a test: its thread would go on into the tests of MLflow's database."""
     monkeypatch.setattr("rallebench.services.tracking.Tracking.trace", lambda *_: None)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """(address, workspace) of a running page."""
     workspace = tmp_path_factory.mktemp("workspace")
     with serving(workspace) as url:
@@ -51,8 +51,8 @@ def page(tmp_path: Path) -> Iterator[Page]:
 
 
 @pytest.fixture
-def tab(browser: Any, served: tuple[str, Path]) -> Iterator[Any]:
+def tab(browser: Any, page_server: tuple[str, Path]) -> Iterator[Any]:
     """A fresh visitor on the page, 1280 pixels wide; whatever a test does, the page stays with its own server."""
-    with visiting(browser, served[0]) as visitor:
+    with visiting(browser, page_server[0]) as visitor:
         visitor.wait_for_selector("body.ready")
         yield visitor

@@ -21,7 +21,7 @@ from rallebench.gui import app
 from rallebench.gui.content_policy import FRAMES, POLICY, REFUSALS, ContentPolicy
 
 
-def asked(tmp_path: Path, **more: Any) -> argparse.Namespace:
+def serve_options(tmp_path: Path, **more: Any) -> argparse.Namespace:
     given = {"host": "127.0.0.1", "port": 0, "auth": None, "workspace": tmp_path / "w"}
     given |= {"base_settings": None, "allowed_host": [], "no_browser": True}
     return argparse.Namespace(**{**given, **more})
@@ -32,7 +32,7 @@ def test_a_port_that_does_not_exist_is_refused(port: int, tmp_path: Path) -> Non
     with pytest.raises(
         UsageError, match=rf"127\.0\.0\.1:{port} .*; choose another --port or --host\."
     ):
-        app.serve(asked(tmp_path, port=port))
+        app.serve(serve_options(tmp_path, port=port))
     assert not (tmp_path / "w").exists()
 
 
@@ -43,13 +43,13 @@ def test_a_port_that_is_taken_is_refused_with_the_systems_own_reason(tmp_path: P
         with pytest.raises(
             UsageError, match=r"\(Address already in use\); choose another --port"
         ) as refusal:
-            app.serve(asked(tmp_path, port=other.getsockname()[1]))
+            app.serve(serve_options(tmp_path, port=other.getsockname()[1]))
     assert "GRADIO" not in str(refusal.value)
 
 
 def test_a_host_that_is_not_this_machine_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="choose another --port or --host"):
-        app.serve(asked(tmp_path, host="192.0.2.1", auth="me:secret"))
+        app.serve(serve_options(tmp_path, host="192.0.2.1", auth="me:secret"))
 
 
 def test_a_port_whose_server_has_just_ended_can_be_used_again() -> None:
@@ -71,7 +71,7 @@ def test_a_port_whose_server_has_just_ended_can_be_used_again() -> None:
         assert visitor.recv(8) == b"the page", "the address was left free for the page itself"
 
 
-# what goes with every answer
+# headers of every answer
 
 HTML = '<head><base href="./" /></head><script>"<base href=\\"./\\" />"; \'<base href="./" />\'</script>'
 

@@ -80,7 +80,7 @@ def test_enter_asks_the_question_that_was_typed(build: Any, key: str) -> None:
 def test_an_edit_marks_what_is_out_of_date_until_it_runs_again(build: Any) -> None:
     build.fill("#a1_template", "Only {question}")
     expect(build.locator("#build-result.stale .verdict")).to_have_css("opacity", "0.6")
-    expect(build.locator(RESULT)).to_have_css("opacity", "1")  # what went wrong is shown in it
+    expect(build.locator(RESULT)).to_have_css("opacity", "1")  # the error is shown in it
     expect(build.locator("#out-1.stale")).to_have_count(1)
     expect(build.locator("#out-0.stale")).to_have_count(0)
     build.keyboard.press("Control+Enter")
@@ -139,8 +139,8 @@ def test_back_and_forward_return_to_places(build: Any) -> None:
     build.wait_for_selector("#v-data-list:not([hidden])")
 
 
-def test_two_windows_share_no_question(build: Any, browser: Any, served: Any) -> None:
-    with visiting(browser, served[0], "#/build/one?q=qa-007") as other:
+def test_two_windows_share_no_question(build: Any, browser: Any, page_server: Any) -> None:
+    with visiting(browser, page_server[0], "#/build/one?q=qa-007") as other:
         says(other, ".asked-question", "qa-007")
         build.reload()
         assert "qa-007" not in build.inner_text(".asked-question")
@@ -182,7 +182,7 @@ def test_a_chat_answer_comes_with_its_sources(build: Any) -> None:
     expect(build.locator("#chat-side article").first).to_be_visible()
 
 
-def asked(build: Any, question: str) -> None:
+def ask_in_chat(build: Any, question: str) -> None:
     """Ask in Chat, and wait for the answer."""
     build.fill("#chat-text", question)
     build.keyboard.press("Control+Enter")
@@ -191,15 +191,15 @@ def asked(build: Any, question: str) -> None:
 
 
 def test_a_conversation_of_three_turns_is_cited_branched_opened_and_saved(
-    build: Any, served: tuple[str, Path]
+    build: Any, page_server: tuple[str, Path]
 ) -> None:
     go(build, "#/build/chat")
-    asked(build, "Which planet has a moon called Titan?")
+    ask_in_chat(build, "Which planet has a moon called Titan?")
     expect(build.locator(".searched")).to_have_count(0)
-    asked(build, "Who discovered it?")
+    ask_in_chat(build, "Who discovered it?")
     searched = "Who discovered it? (Titan, Mercury, Sun)"
     says(build, "#t1 .searched", searched)
-    asked(build, "Which two streams join to form the Danube?")
+    ask_in_chat(build, "Which two streams join to form the Danube?")
 
     mark = build.locator("#t1 .cite").first
     mark.focus()
@@ -223,7 +223,7 @@ def test_a_conversation_of_three_turns_is_cited_branched_opened_and_saved(
     build.fill("#dialog [name=answers]", "Christiaan Huygens")
     press(build, "Save the question")
     says(build, "#toasts", "Saved in from-chat, which holds 1 question now.")
-    (line,) = (served[1] / "datasets" / "from-chat.jsonl").read_text("utf-8").splitlines()
+    (line,) = (page_server[1] / "datasets" / "from-chat.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["input"] == searched
 
     build.locator("#t1").get_by_role("button", name="Open in Build").click()
@@ -276,11 +276,11 @@ def test_a_prompt_is_edited_and_its_flip_seen_by_the_keyboard_alone(build: Any) 
 
 
 @pytest.fixture
-def server(build: Any, served: tuple[str, Path], request: Any) -> Any:
+def server(build: Any, page_server: tuple[str, Path], request: Any) -> Any:
     """A model behind a server that misbehaves as the test's parameter says, chosen in the chain."""
     behaviour: Behaviour = request.param
     with Loopback(behaviour) as loopback:
-        file = served[1] / "llms.json"
+        file = page_server[1] / "llms.json"
         entries = json.loads(file.read_text())
         settings = {"base_url": loopback.url, "model": "m"}
         name = f"slow-{loopback.port}"  # a loaded model keeps its address

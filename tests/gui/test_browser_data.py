@@ -57,7 +57,7 @@ def test_from_a_dropped_folder_to_a_search_that_marks_the_gold(data: Any, tmp_pa
 
 
 def test_long_names_and_paths_do_not_widen_the_import_or_the_list_of_indexes(
-    data: Any, served: tuple[str, Path], tmp_path: Path
+    data: Any, page_server: tuple[str, Path], tmp_path: Path
 ) -> None:
     folder = moons(tmp_path / "moons")
     (folder / ("a-very-long-name-without-a-blank" * 3 + ".md")).write_text("")
@@ -73,7 +73,7 @@ def test_long_names_and_paths_do_not_widen_the_import_or_the_list_of_indexes(
 
 
 def test_the_steps_of_an_import_survive_a_reload_and_are_not_shared(
-    data: Any, browser: Any, served: tuple[str, Path], tmp_path: Path
+    data: Any, browser: Any, page_server: tuple[str, Path], tmp_path: Path
 ) -> None:
     place = write_lines(tmp_path / "own.jsonl", RECORDS)
     data.fill("#data-import [name=path]", str(place))
@@ -81,7 +81,7 @@ def test_the_steps_of_an_import_survive_a_reload_and_are_not_shared(
     says(data, "#data-import", "step 2 of 3")
     data.reload()
     says(data, "#data-import", "step 2 of 3")
-    with visiting(browser, served[0], "#/data/list") as other:
+    with visiting(browser, page_server[0], "#/data/list") as other:
         says(other, "#data-import", "step 1 of 3")
 
 
@@ -91,8 +91,10 @@ def test_what_is_wrong_is_said_where_it_happened(data: Any) -> None:
     says(data, "#data-import .problem", "/nowhere/at-all.tsv does not exist")
 
 
-def test_a_row_menu_deletes_after_it_says_what_breaks(data: Any, served: tuple[str, Path]) -> None:
-    path = served[1] / "retrievers.json"
+def test_a_row_menu_deletes_after_it_says_what_breaks(
+    data: Any, page_server: tuple[str, Path]
+) -> None:
+    path = page_server[1] / "retrievers.json"
     path.write_text(json.dumps({"mix": {"kind": "rrf", "of": ["starter-bm25", "starter-minilm"]}}))
     go(data, "#/models/list")
     go(data, "#/data/list")

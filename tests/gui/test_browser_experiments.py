@@ -105,9 +105,9 @@ def test_published_tables_are_browsed_by_address(tab: Any) -> None:
 
 
 def test_errors_are_labelled_by_keys_and_stored_beside_the_run(
-    tab: Any, served: tuple[str, Path]
+    tab: Any, page_server: tuple[str, Path]
 ) -> None:
-    file = stored_noise(served[1] / "experiments") / "errors-to-label.csv"
+    file = stored_noise(page_server[1] / "experiments") / "errors-to-label.csv"
     rows = (f",q{i},,Who {i}?,Io,Rhea" for i in range(3))
     file.write_text("\n".join(("part,qid,category,question,required,prediction", *rows)) + "\n")
     go(tab, "#/experiments/one?id=noise")

@@ -26,9 +26,9 @@ def card(tab: Any, name: str) -> Any:
 
 
 def test_a_model_is_tested_and_a_second_window_sees_it_loaded(
-    models: Any, browser: Any, served: tuple[str, Path]
+    models: Any, browser: Any, page_server: tuple[str, Path]
 ) -> None:
-    with visiting(browser, served[0], "#/models/list") as other:
+    with visiting(browser, page_server[0], "#/models/list") as other:
         here, beside = (card(window, "extractive-reader") for window in (models, other))
         expect(beside).to_contain_text("not tested")
         here.locator("button", has_text="Test").click()
@@ -40,7 +40,7 @@ def test_a_model_is_tested_and_a_second_window_sees_it_loaded(
 
 
 def test_a_server_is_added_with_a_typed_key_tested_priced_and_deleted(
-    models: Any, served: tuple[str, Path]
+    models: Any, page_server: tuple[str, Path]
 ) -> None:
     with Loopback(serving("llama3", "qwen")) as server:
         models.fill("#models-add [name=base_url]", server.url)
@@ -52,9 +52,9 @@ def test_a_server_is_added_with_a_typed_key_tested_priced_and_deleted(
         press(models, "Add and test")
         expect(card(models, "qwen")).to_contain_text("answers")
         assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
-    file = served[1] / "llms.json"
+    file = page_server[1] / "llms.json"
     assert "qwen" in json.loads(file.read_text()) and KEY not in file.read_text()
-    assert KEY not in (served[1] / "app.log").read_text()
+    assert KEY not in (page_server[1] / "app.log").read_text()
     menu = card(models, "qwen").locator("details.menu")
     menu.locator("summary").click()
     menu.locator("button", has_text="Price").click()

@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
     """A page over three finished runs: ``first``, ``second`` with k 1, ``third`` by an echo."""
     workspace = tmp_path_factory.mktemp("runs") / "workspace"
     with opened_page(workspace) as page:
@@ -26,7 +26,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
 
 
 @pytest.fixture
-def listed(tab: Any) -> Any:
+def run_list(tab: Any) -> Any:
     go(tab, "#/runs/list")
     # Rows are drawn empty first and filled when they arrive.
     expect(tab.locator("#list-runs input[type=checkbox]")).not_to_have_count(0)
@@ -38,7 +38,7 @@ def tick(tab: Any, *names: str) -> None:
         tab.get_by_label(f"Choose {name} to compare").check()
 
 
-def test_the_heads_of_two_columns_are_told_apart(listed: Any) -> None:
+def test_the_heads_of_two_columns_are_told_apart(run_list: Any) -> None:
     gap = """() => {
         const ends = [...document.querySelectorAll('.runrow.head span')].map(head => {
             const words = document.createRange();
@@ -49,46 +49,46 @@ def test_the_heads_of_two_columns_are_told_apart(listed: Any) -> None:
             .findIndex(head => head.textContent.startsWith('Where'));
         return [ends[at].left - ends[at - 1].right, ends[at + 1].left - ends[at].right];
     }"""
-    assert min(listed.evaluate(gap)) >= 16
+    assert min(run_list.evaluate(gap)) >= 16
 
 
-def test_ticked_runs_stay_ticked_and_are_compared(listed: Any) -> None:
-    tick(listed, "first", "third")
-    listed.evaluate("document.querySelector('#list-runs').redraw()")
-    expect(listed.locator("#list-runs :checked")).to_have_count(2)
-    press(listed, "Compare 2")
-    listed.wait_for_url("**/#/runs/compare?a=first&b=third")
-    says(listed, "#v-runs-compare", "Questions that flipped")
-    listed.go_back()
-    expect(listed.locator("#list-runs :checked")).to_have_count(2)
+def test_ticked_runs_stay_ticked_and_are_compared(run_list: Any) -> None:
+    tick(run_list, "first", "third")
+    run_list.evaluate("document.querySelector('#list-runs').redraw()")
+    expect(run_list.locator("#list-runs :checked")).to_have_count(2)
+    press(run_list, "Compare 2")
+    run_list.wait_for_url("**/#/runs/compare?a=first&b=third")
+    says(run_list, "#v-runs-compare", "Questions that flipped")
+    run_list.go_back()
+    expect(run_list.locator("#list-runs :checked")).to_have_count(2)
 
 
-def test_three_runs_are_ranked_in_percent(listed: Any) -> None:
-    tick(listed, "first", "second", "third")
-    press(listed, "Compare 3")
-    says(listed, "#v-runs-compare", "To the base")
-    listed.click("#compare-metrics summary")
-    words = listed.inner_text("#v-runs-compare").replace("\n", "")
+def test_three_runs_are_ranked_in_percent(run_list: Any) -> None:
+    tick(run_list, "first", "second", "third")
+    press(run_list, "Compare 3")
+    says(run_list, "#v-runs-compare", "To the base")
+    run_list.click("#compare-metrics summary")
+    words = run_list.inner_text("#v-runs-compare").replace("\n", "")
     assert "12.5%" in words and "0.1250" not in words
 
 
-def test_the_list_of_runs_works_by_keyboard(listed: Any) -> None:
-    expect(listed.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
-    listed.keyboard.press("j")
-    expect(listed.locator("#list-runs .r").first).not_to_have_css(
+def test_the_list_of_runs_works_by_keyboard(run_list: Any) -> None:
+    expect(run_list.get_by_role("button", name="Compare", exact=True)).to_be_disabled()
+    run_list.keyboard.press("j")
+    expect(run_list.locator("#list-runs .r").first).not_to_have_css(
         "background-color", "rgba(0, 0, 0, 0)"
     )
-    listed.keyboard.press(" ")
-    expect(listed.locator("#list-runs :checked")).to_have_count(1)
-    listed.keyboard.press("Enter")
-    listed.wait_for_url("**/#/runs/run?id=third")
+    run_list.keyboard.press(" ")
+    expect(run_list.locator("#list-runs :checked")).to_have_count(1)
+    run_list.keyboard.press("Enter")
+    run_list.wait_for_url("**/#/runs/run?id=third")
 
 
-def test_a_link_in_what_follows_the_jobs_is_followed(listed: Any) -> None:
+def test_a_link_in_what_follows_the_jobs_is_followed(run_list: Any) -> None:
     link = "<a href='#/runs/run?id=first'>Open</a>"
-    listed.evaluate("html => { document.querySelector('#runs-now').innerHTML = html; }", link)
-    listed.locator("#runs-now a").click()
-    listed.wait_for_url("**/#/runs/run?id=first")
+    run_list.evaluate("html => { document.querySelector('#runs-now').innerHTML = html; }", link)
+    run_list.locator("#runs-now a").click()
+    run_list.wait_for_url("**/#/runs/run?id=first")
 
 
 def test_a_filter_and_a_question_survive_reload_and_back(tab: Any) -> None:
@@ -107,26 +107,28 @@ def test_a_filter_and_a_question_survive_reload_and_back(tab: Any) -> None:
     expect(tab.locator("#run-question h3")).to_have_text(question)
 
 
-def test_a_run_is_renamed_deleted_and_brought_back(listed: Any) -> None:
-    listed.get_by_label("More for second").click()
-    listed.locator("#list-runs details[open]").get_by_text("Rename").click()
-    listed.fill("#dialog [name=as]", "读者 · قارئ")
-    listed.keyboard.press("Enter")
-    says(listed, "#list-runs", "读者 · قارئ")
-    listed.get_by_label("More for 读者").click()
-    listed.locator("#list-runs details[open]").get_by_text("Delete").click()
-    listed.click("#confirm .yes")
-    says(listed, "#v-runs-list", "Bin (1)")
-    listed.locator(".toast button").click()
-    says(listed, "#list-runs", "读者 · قارئ")
+def test_a_run_is_renamed_deleted_and_brought_back(run_list: Any) -> None:
+    run_list.get_by_label("More for second").click()
+    run_list.locator("#list-runs details[open]").get_by_text("Rename").click()
+    run_list.fill("#dialog [name=as]", "读者 · قارئ")
+    run_list.keyboard.press("Enter")
+    says(run_list, "#list-runs", "读者 · قارئ")
+    run_list.get_by_label("More for 读者").click()
+    run_list.locator("#list-runs details[open]").get_by_text("Delete").click()
+    run_list.click("#confirm .yes")
+    says(run_list, "#v-runs-list", "Bin (1)")
+    run_list.locator(".toast button").click()
+    says(run_list, "#list-runs", "读者 · قارئ")
 
 
-def test_a_new_run_is_chosen_and_seen_in_another_window(tab: Any, served: tuple[str, Path]) -> None:
+def test_a_new_run_is_chosen_and_seen_in_another_window(
+    tab: Any, page_server: tuple[str, Path]
+) -> None:
     go(tab, "#/runs/list?new=1")
     says(tab, "#new-plan", "questions")
     other = tab.context.new_page()
-    complaints = watch(other, served[0])
-    other.goto(f"{served[0]}/#/runs/list")
+    complaints = watch(other, page_server[0])
+    other.goto(f"{page_server[0]}/#/runs/list")
     expect(other.locator("#list-runs .r")).to_have_count(3)
     tab.select_option("#dialog [name=chain]", "starter")
     tab.select_option("#dialog [name=dataset]", "tiny-qa")
@@ -162,13 +164,15 @@ def test_a_place_that_is_opened_before_the_last_one_answers_stays(tab: Any) -> N
 
 
 @pytest.mark.parametrize("width", [820, 1280, 1920])
-def test_no_view_is_wider_than_the_window(listed: Any, width: int) -> None:
+def test_no_view_is_wider_than_the_window(run_list: Any, width: int) -> None:
     runs = ("runs/list", "runs/run?id=first", "runs/compare?a=first&b=third", "models/list")
     build = ("build/one", "build/few", "build/chat", "build/agent", "experiments/list?kind=sweep")
     data = ("data/list", "data/corpus?id=starter", "data/index?id=starter-bm25", "data/builder")
     last = {"build/one": ".verdict", "data/list": ".cov.full", build[-1]: "#x-plan .x-big"}
-    listed.set_viewport_size({"width": width, "height": 900})
+    run_list.set_viewport_size({"width": width, "height": 900})
     for address in (*build, *runs, *data):
-        go(listed, f"#/{address}")
-        listed.wait_for_selector(last.get(address, "main"), timeout=PATIENCE)  # what comes last
-        assert listed.evaluate("document.documentElement.scrollWidth") <= width, address
+        go(run_list, f"#/{address}")
+        run_list.wait_for_selector(
+            last.get(address, "main"), timeout=PATIENCE
+        )  # the last part to arrive
+        assert run_list.evaluate("document.documentElement.scrollWidth") <= width, address

@@ -1,4 +1,4 @@
-"""What other sites and the texts of models can make of the page: nothing. In a real browser and over real HTTP."""
+"""Other sites and the texts of models cannot run anything in the page. In a real browser and over real HTTP."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def hostile(url: str) -> str:
 
 
 def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
-    tab: Any, served: tuple[str, Path], elsewhere: Any
+    tab: Any, page_server: tuple[str, Path], elsewhere: Any
 ) -> None:
     url, paths = elsewhere
-    workspace = WorkspaceFolder(served[1])
+    workspace = WorkspaceFolder(page_server[1])
     workspace.save_llm("hostile", LLMEntry(backend="scripted", settings={"default": hostile(url)}))
     actions = (Action("generate", "{question}", "fstring", "hostile"),)
-    save_chain(Chain("chat-hostile", actions), served[1] / "chains" / "chat-hostile.json")
+    save_chain(Chain("chat-hostile", actions), page_server[1] / "chains" / "chat-hostile.json")
     go(tab, "#/build/one?chain=chat-hostile")
     go(tab, "#/build/chat")
     tab.fill("#chat-text", hostile(url))
@@ -92,13 +92,13 @@ def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
 
 
 def test_what_slips_into_the_page_all_the_same_is_stopped_by_the_browser(
-    browser: Any, served: tuple[str, Path], elsewhere: Any
+    browser: Any, page_server: tuple[str, Path], elsewhere: Any
 ) -> None:
     url, paths = elsewhere
     context = browser.new_context()
     visitor = context.new_page()
-    complaints = watch(visitor, served[0])
-    visitor.goto(served[0])
+    complaints = watch(visitor, page_server[0])
+    visitor.goto(page_server[0])
     visitor.wait_for_selector("body.ready")
     assert complaints == []
     slips = [
@@ -119,11 +119,11 @@ def test_what_slips_into_the_page_all_the_same_is_stopped_by_the_browser(
 
 
 def test_script_that_slips_into_the_page_all_the_same_does_not_run(
-    browser: Any, served: tuple[str, Path]
+    browser: Any, page_server: tuple[str, Path]
 ) -> None:
     context = browser.new_context()
     visitor = context.new_page()
-    visitor.goto(served[0])
+    visitor.goto(page_server[0])
     visitor.wait_for_selector("body.ready")
     slips = """
         <img src="data:," onerror="window.__pwned = 1"><svg onload="window.__pwned = 1"></svg>
@@ -181,40 +181,48 @@ CALLS = ("queue/join", "upload", "component_server", "cancel")
 POSTS = ["/login", *(f"/gradio_api/{name}" for name in CALLS)]
 
 
-def test_every_answer_carries_the_content_policy_and_the_page_no_base(served: Any) -> None:
+def test_every_answer_carries_the_content_policy_and_the_page_no_base(page_server: Any) -> None:
     for path in ("/", "/config", "/theme.css", "/nowhere", "/gradio_api/file=nothing"):
-        _, policy, text = ask(served[0], "GET", path)
+        _, policy, text = ask(page_server[0], "GET", path)
         assert policy.startswith("default-src 'self';") and "http" not in policy, path
         for part in ("frame-ancestors 'none'", "form-action 'self'", "base-uri 'none'"):
             assert part in policy
         assert path != "/" or "<base" not in text.split("<script", 1)[0]
 
 
-def test_a_host_that_is_not_the_pages_own_is_refused(served: tuple[str, Path]) -> None:
+def test_a_host_that_is_not_the_pages_own_is_refused(page_server: tuple[str, Path]) -> None:
     calls = ("heartbeat/x", "queue/data?session_hash=x")
     for path in ("/", "/config", *(f"/gradio_api/{name}" for name in calls)):
-        assert ask(served[0], "GET", path, Host="evil.example")[0] == 421, path
+        assert ask(page_server[0], "GET", path, Host="evil.example")[0] == 421, path
     for path in POSTS:
-        assert ask(served[0], "POST", path, b"{}", Host="evil.example")[0] == 421, path
+        assert ask(page_server[0], "POST", path, b"{}", Host="evil.example")[0] == 421, path
 
 
-def test_a_post_of_another_sites_page_is_refused_uploads_included(served: tuple[str, Path]) -> None:
+def test_a_post_of_another_sites_page_is_refused_uploads_included(
+    page_server: tuple[str, Path],
+) -> None:
     for origin in ("http://evil.example", "null", "http://localhost:1"):
         for path in POSTS:
-            assert ask(served[0], "POST", path, b"{}", Origin=origin)[0] == 403, (path, origin)
-        assert ask(served[0], "POST", "/gradio_api/upload", UPLOAD, Origin=origin, **FORM)[0] == 403
-    assert ask(served[0], "POST", "/gradio_api/upload", UPLOAD, Origin=served[0], **FORM)[0] == 200
+            assert ask(page_server[0], "POST", path, b"{}", Origin=origin)[0] == 403, (path, origin)
+        assert (
+            ask(page_server[0], "POST", "/gradio_api/upload", UPLOAD, Origin=origin, **FORM)[0]
+            == 403
+        )
+    assert (
+        ask(page_server[0], "POST", "/gradio_api/upload", UPLOAD, Origin=page_server[0], **FORM)[0]
+        == 200
+    )
 
 
 def test_a_broken_message_is_refused_by_the_served_page_and_named_in_the_browser(
-    served: tuple[str, Path], tab: Any
+    page_server: tuple[str, Path], tab: Any
 ) -> None:
     def longer(route: Any) -> None:
         route.continue_(post_data=(route.request.post_data or "") + " " * 2**22)
 
     broken = {"Content-Type": "application/json"}
-    assert ask(served[0], "POST", "/gradio_api/component_server", b"{", **broken)[0] == 400
-    assert ask(served[0], "POST", "/gradio_api/queue/join", b"{}", **broken)[0] == 404
+    assert ask(page_server[0], "POST", "/gradio_api/component_server", b"{", **broken)[0] == 400
+    assert ask(page_server[0], "POST", "/gradio_api/queue/join", b"{}", **broken)[0] == 404
     tab.locator("#v-build-one:not([hidden]) *").first.wait_for(timeout=PATIENCE)
     tab.route("**/component_server/", longer)
     tab.evaluate("rb.act('runs.refresh')")

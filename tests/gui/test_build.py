@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from page_views import FIELDS, ended, hanging_model, refused, run_of, text_of, t
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Gold, Hit, Passage
 from rallebench.gui.frame import Page
-from rallebench.gui.patches import problem
+from rallebench.gui.patches import PageEvent, Patch, problem
 from rallebench.gui.places import _steps
 from rallebench.gui.places._bench import Bench, Execution
 from rallebench.gui.places._steps import excerpt, places
@@ -20,20 +21,20 @@ from rallebench.views import run_list
 
 
 @pytest.fixture
-def opened(page: Page) -> Page:
+def build_page(page: Page) -> Page:
     page.open("build/one?set=tiny-qa&chain=read")
     return page
 
 
 def bench(page: Page) -> Bench:
-    return page.session("w")["build"]  # type: ignore[no-any-return]
+    return page.session("w").state(Bench)
 
 
-def test_the_page_opens_with_a_question_already_executed(opened: Page) -> None:
-    patch = opened.open("build/one", window="w")
-    result = texts(patch["#v-build-one"])
+def test_the_page_opens_with_a_question_already_executed(build_page: Page) -> None:
+    patch = build_page.open("build/one", window="w")
+    result = texts(patch.html["v-build-one"])
     assert "Right" in result and "answer Titan gold Titan" in result
-    assert "gold page at rank 1" in result and "starter" not in patch["chain"]
+    assert "gold page at rank 1" in result and "starter" not in patch.chain
 
 
 def test_a_first_execution_says_how_many_of_its_models_and_indexes_are_loaded(page: Page) -> None:
@@ -53,11 +54,11 @@ def test_loading_the_reader_says_at_which_stage_it_is(page: Page) -> None:
     assert "loading extractive-reader: reading its weights" in said
 
 
-def test_a_wrong_answer_says_where_it_was_lost(opened: Page) -> None:
-    patch = opened.call("build.pick", {"id": "q2"})
-    result = texts(patch["#build-result"])
+def test_a_wrong_answer_says_where_it_was_lost(build_page: Page) -> None:
+    patch = build_page.call("build.pick", {"id": "q2"})
+    result = texts(patch.html["build-result"])
     assert "Wrong answer Titan gold Triton" in result and "In the answer lost here" in result
-    assert patch["address"] == "#/build/one?set=tiny-qa&q=q2"
+    assert patch.address == "#/build/one?set=tiny-qa&q=q2"
 
 
 def test_a_passage_begins_shortly_before_its_first_mark() -> None:
@@ -69,34 +70,34 @@ def test_a_passage_begins_shortly_before_its_first_mark() -> None:
     assert "lead" not in excerpt("The tongue.", places("The tongue.", ["tongue"]))
 
 
-def test_passages_beyond_k_stand_below_a_divider(opened: Page) -> None:
-    patch = opened.call("build.run", {**FIELDS, "a0_k": "1"})
-    assert "beyond k = 1" in patch["#build-result"]
+def test_passages_beyond_k_stand_below_a_divider(build_page: Page) -> None:
+    patch = build_page.call("build.run", {**FIELDS, "a0_k": "1"})
+    assert "beyond k = 1" in patch.html["build-result"]
 
 
-def test_what_an_edit_made_out_of_date_is_still_marked_after_a_reload(opened: Page) -> None:
-    fresh = opened.open("build/one")
-    assert "event" not in fresh
-    opened.call("build.edit", {**FIELDS, "a1_target": "echo"})
-    assert opened.open("build/one")["event"] == {"name": "rb-stale", "index": 1}
-    opened.call("build.undo")
-    assert "event" not in opened.open("build/one")
+def test_what_an_edit_made_out_of_date_is_still_marked_after_a_reload(build_page: Page) -> None:
+    fresh = build_page.open("build/one")
+    assert fresh.event is None
+    build_page.call("build.edit", {**FIELDS, "a1_target": "echo"})
+    assert build_page.open("build/one").event == PageEvent("rb-stale", index=1)
+    build_page.call("build.undo")
+    assert build_page.open("build/one").event is None
 
 
-def test_a_stop_lets_go_of_a_server_that_hangs_and_ends_the_question(opened: Page) -> None:
-    with hanging_model(opened.workbench, "far") as server:
+def test_a_stop_lets_go_of_a_server_that_hangs_and_ends_the_question(build_page: Page) -> None:
+    with hanging_model(build_page.workbench, "far") as server:
         message = {"action": "build.run", "window": "w", "data": {**FIELDS, "a1_target": "far"}}
-        stream = opened.act(message)["stream"]
+        stream = build_page.act(message).stream
         assert server.until(lambda: bool(server.bodies), 10)
-        opened.stop({"action": "build.run", "window": "w"})
-        patch = opened.more({"stream": stream})
-        assert patch["over"] and patch["#one-status"] == "Stopped"
-        assert "Stopped before there was an answer" in patch["#build-result"]
-        assert patch["event"] == {"name": "rb-fresh"}, "nothing is out of date"
-        again = view_of(opened, "build/one")
+        build_page.stop({"action": "build.run", "window": "w"})
+        patch = build_page.more({"stream": stream})
+        assert patch.over and patch.html["one-status"] == "Stopped"
+        assert "Stopped before there was an answer" in patch.html["build-result"]
+        assert patch.event == PageEvent("rb-fresh"), "nothing is out of date"
+        again = view_of(build_page, "build/one")
         assert "is running" not in again and texts(again).count("Stopped") == 2
-        assert opened.workbench.models.leases.wait(5)
-    assert bench(opened).running is None and bench(opened).verdict_kind == ""
+        assert build_page.workbench.models.leases.wait(5)
+    assert bench(build_page).running is None and bench(build_page).verdict_kind == ""
 
 
 def test_the_answer_to_a_question_without_gold_is_not_marked_as_wrong() -> None:
@@ -105,61 +106,65 @@ def test_the_answer_to_a_question_without_gold_is_not_marked_as_wrong() -> None:
     assert 'class="answer"' not in _steps.passages(hits, Gold(), 1, "North Sea")
 
 
-def test_an_edit_keeps_the_output_before_beside_the_new_one(opened: Page) -> None:
-    patch = opened.call("build.run", {**FIELDS, "a1_target": "echo"})
-    out = texts(patch["#out-1"])
+def test_an_edit_keeps_the_output_before_beside_the_new_one(build_page: Page) -> None:
+    patch = build_page.call("build.run", {**FIELDS, "a1_target": "echo"})
+    out = texts(patch.html["out-1"])
     assert out.startswith("Now") and "Before" in out and "Titan" in out
-    assert 'class="dot"' in patch["chain"]
-    assert json.loads(patch["store"]["rb-draft"])["chain"]["name"] == "read"
+    assert 'class="dot"' in patch.chain
+    assert json.loads(patch.store["rb-draft"])["chain"]["name"] == "read"
 
 
 @pytest.fixture
-def crashed(opened: Page) -> tuple[Page, str]:
+def restarted_page(build_page: Page) -> tuple[Page, str]:
     """The page after a restart of the program, and the edited chain as the browser kept it."""
-    draft = opened.call("build.edit", {**FIELDS, "a0_k": "7"})["store"]["rb-draft"]
-    return Page(opened.workbench), draft
+    draft = build_page.call("build.edit", {**FIELDS, "a0_k": "7"}).store["rb-draft"]
+    return Page(build_page.workbench), draft
 
 
-def test_edits_that_a_crash_left_behind_are_offered_and_restored(crashed: tuple[Page, str]) -> None:
-    page, draft = crashed
+def test_edits_that_a_crash_left_behind_are_offered_and_restored(
+    restarted_page: tuple[Page, str],
+) -> None:
+    page, draft = restarted_page
     address = {"set": "tiny-qa", "chain": "read"}
     patch = page.call("open", {"view": "build/one", "draft": draft}, **address)
-    assert "Your unsaved edits of read are still here." in texts(patch["#v-build-one"])
-    assert "store" not in patch  # the browser keeps them until the user has decided
+    assert "Your unsaved edits of read are still here." in texts(patch.html["v-build-one"])
+    assert not patch.store  # the browser keeps them until the user has decided
     assert bench(page).chain.actions[0].k == 2
     patch = page.call("build.restore_edits")
-    assert bench(page).chain.actions[0].k == 7 and 'class="dot"' in patch["chain"]
-    assert "still here" not in texts(page.call("open", {"view": "build/one"})["#v-build-one"])
+    assert bench(page).chain.actions[0].k == 7 and 'class="dot"' in patch.chain
+    assert "still here" not in texts(page.call("open", {"view": "build/one"}).html["v-build-one"])
 
 
-def test_edits_that_a_crash_left_behind_are_discarded_on_request(crashed: tuple[Page, str]) -> None:
-    page, draft = crashed
+def test_edits_that_a_crash_left_behind_are_discarded_on_request(
+    restarted_page: tuple[Page, str],
+) -> None:
+    page, draft = restarted_page
     page.call("open", {"view": "build/one", "draft": draft}, set="tiny-qa", chain="read")
-    assert page.call("build.discard_edits") == {"#build-draft": "", "store": {"rb-draft": None}}
-    assert "still here" not in texts(page.call("open", {"view": "build/one"})["#v-build-one"])
+    assert page.call("build.discard_edits") == Patch({"build-draft": ""}, store={"rb-draft": None})
+    assert "still here" not in texts(page.call("open", {"view": "build/one"}).html["v-build-one"])
 
 
 @pytest.mark.parametrize("damaged", ["", "{", "[]", '{"chain": 3}', '{"chain": {"name": 1}}'])
 def test_a_damaged_draft_is_no_obstacle(page: Page, damaged: str) -> None:
     data = {"view": "build/one", "draft": damaged}
     patch = page.call("open", data, set="tiny-qa", chain="read")
-    assert "still here" not in texts(patch["#v-build-one"])
+    assert "still here" not in texts(patch.html["v-build-one"])
 
 
-def test_a_window_without_edits_leaves_the_draft_of_another_window_alone(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
+def test_a_window_without_edits_leaves_the_draft_of_another_window_alone(build_page: Page) -> None:
+    build_page.call("build.edit", {**FIELDS, "a0_k": "7"})
     address = "build/one?set=tiny-qa&chain=read"
-    assert "store" not in opened.open(address, window="another")
+    assert not build_page.open(address, window="another").store
 
 
-def test_undo_returns_to_the_chain_before(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    assert bench(opened).chain.actions[0].k == 7
-    opened.call("build.undo")
-    assert bench(opened).chain.actions[0].k == 2
+def test_undo_returns_to_the_chain_before(build_page: Page) -> None:
+    build_page.call("build.edit", {**FIELDS, "a0_k": "7"})
+    assert bench(build_page).chain.actions[0].k == 7
+    build_page.call("build.undo")
+    assert bench(build_page).chain.actions[0].k == 2
     for _ in range(3):
-        bench(opened).past.clear()
-    assert "nothing to undo" in opened.call("build.undo")["say"]
+        bench(build_page).past.clear()
+    assert "nothing to undo" in build_page.call("build.undo").say
 
 
 @pytest.mark.parametrize(
@@ -175,273 +180,285 @@ def test_undo_returns_to_the_chain_before(opened: Page) -> None:
     ],
 )
 def test_a_chain_that_cannot_run_is_one_sentence(
-    opened: Page, changes: dict[str, str], sentence: str
+    build_page: Page, changes: dict[str, str], sentence: str
 ) -> None:
     try:
-        patch = opened.call("build.run", {**FIELDS, **changes})
+        patch = build_page.call("build.run", {**FIELDS, **changes})
     except RalleError as error:
         assert sentence in str(error)
     else:
-        assert sentence in texts(patch["#build-result"])
+        assert sentence in texts(patch.html["build-result"])
 
 
 @pytest.mark.parametrize("value", ["0", "99999", "", "2.5", "many"])
 def test_an_impossible_k_names_its_field_when_it_is_typed_and_when_it_is_run(
-    opened: Page, value: str
+    build_page: Page, value: str
 ) -> None:
     for action in ("build.edit", "build.run"):
         with pytest.raises(UsageError, match="k is") as refusal:
-            opened.call(action, {**FIELDS, "a0_k": value}, window="w")
-        assert problem(refusal.value)["field"] == "a0_k", action
-    assert opened.call("build.edit", {**FIELDS, "a0_k": "3"}, window="w")["sound"]
+            build_page.call(action, {**FIELDS, "a0_k": value}, window="w")
+        assert problem(refusal.value).at_field == "a0_k", action
+    assert build_page.call("build.edit", {**FIELDS, "a0_k": "3"}, window="w").sound
 
 
-def test_a_typed_question_is_asked_by_enter_and_its_button_comes_first(opened: Page) -> None:
-    body = opened.call("build.filter_list", {"words": "Which sea?"}, window="w")["#build-list"]
+def test_a_typed_question_is_asked_by_enter_and_its_button_comes_first(build_page: Page) -> None:
+    body = build_page.call("build.filter_list", {"words": "Which sea?"}, window="w").html[
+        "build-list"
+    ]
     assert body.index("build.pick") < body.index("build-chips")
-    assert 'data-enter="build.pick"' in view_of(opened, "build/one")
+    assert 'data-enter="build.pick"' in view_of(build_page, "build/one")
 
 
-def test_all_settings_of_a_model_survive_the_fields(opened: Page) -> None:
+def test_all_settings_of_a_model_survive_the_fields(build_page: Page) -> None:
     settings = {"a1_max_tokens": "9", "a1_temperature": "0.5", "a1_seed": "3"}
     settings |= {"a1_system": "Be short.", "a1_stop": "\\n\nEND", "a1_options": '{"top_p": 0.9}'}
-    opened.call("build.edit", {**FIELDS, **settings})
+    build_page.call("build.edit", {**FIELDS, **settings})
     texts_of = {"system": "Be short.", "stop": ["\n", "END"]}
     numbers = {"top_p": 0.9, "max_tokens": 9, "seed": 3, "temperature": 0.5}
-    assert bench(opened).chain.actions[1].generation == {**numbers, **texts_of}
-    html = view_of(opened, "build/one")
+    assert bench(build_page).chain.actions[1].generation == {**numbers, **texts_of}
+    html = view_of(build_page, "build/one")
     assert "Be short." in html and "top_p" in html and ">\n\\n\nEND<" in html
 
 
-def test_actions_are_added_moved_and_removed(opened: Page) -> None:
-    patch = opened.call("build.add", {**FIELDS, "add": "identity"})
-    assert [a.kind for a in bench(opened).chain.actions] == ["retrieve", "generate", "identity"]
-    assert "Pass on" in patch["#chain-form"]
-    opened.call("build.undo")
-    opened.call("build.move", {**FIELDS, "index": "0", "by": "1"})
-    assert [a.kind for a in bench(opened).chain.actions] == ["generate", "retrieve"]
-    opened.call("build.undo")
-    opened.call("build.remove", {**FIELDS, "index": "1"})
-    assert [a.kind for a in bench(opened).chain.actions] == ["retrieve"]
+def test_actions_are_added_moved_and_removed(build_page: Page) -> None:
+    patch = build_page.call("build.add", {**FIELDS, "add": "identity"})
+    assert [a.kind for a in bench(build_page).chain.actions] == ["retrieve", "generate", "identity"]
+    assert "Pass on" in patch.html["chain-form"]
+    build_page.call("build.undo")
+    build_page.call("build.move", {**FIELDS, "index": "0", "by": "1"})
+    assert [a.kind for a in bench(build_page).chain.actions] == ["generate", "retrieve"]
+    build_page.call("build.undo")
+    build_page.call("build.remove", {**FIELDS, "index": "1"})
+    assert [a.kind for a in bench(build_page).chain.actions] == ["retrieve"]
 
 
-def test_one_action_runs_on_what_the_earlier_ones_answered(opened: Page) -> None:
-    patch = opened.call("build.run_action", {**FIELDS, "index": "1", "a1_target": "echo"})
-    assert "Passages: Titan (moon), Titan is the largest moon" in texts(patch["#out-1"])
-    bench(opened).steps.clear()
-    refused(opened, "build.run_action", {**FIELDS, "index": "1"}, "Action 1 has no output yet")
+def test_one_action_runs_on_what_the_earlier_ones_answered(build_page: Page) -> None:
+    patch = build_page.call("build.run_action", {**FIELDS, "index": "1", "a1_target": "echo"})
+    assert "Passages: Titan (moon), Titan is the largest moon" in texts(patch.html["out-1"])
+    bench(build_page).steps.clear()
+    refused(build_page, "build.run_action", {**FIELDS, "index": "1"}, "Action 1 has no output yet")
 
 
-def test_a_prompt_is_shown_without_asking(opened: Page) -> None:
-    before = dict(bench(opened).steps)
-    patch = opened.call("build.show_prompt", {**FIELDS, "index": "1"})
-    assert "Question: Which moon of Saturn" in patch["#out-1"] and bench(opened).steps == before
+def test_a_prompt_is_shown_without_asking(build_page: Page) -> None:
+    before = dict(bench(build_page).steps)
+    patch = build_page.call("build.show_prompt", {**FIELDS, "index": "1"})
+    assert (
+        "Question: Which moon of Saturn" in patch.html["out-1"]
+        and bench(build_page).steps == before
+    )
 
 
-def test_another_question_leaves_an_edited_chain_alone(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    opened.call("build.pick", {"id": "q3"})
-    opened.call("build.choose_dataset", {"dataset": "tiny-qa"})
-    assert bench(opened).chain.actions[0].k == 7
+def test_another_question_leaves_an_edited_chain_alone(build_page: Page) -> None:
+    build_page.call("build.edit", {**FIELDS, "a0_k": "7"})
+    build_page.call("build.pick", {"id": "q3"})
+    build_page.call("build.choose_dataset", {"dataset": "tiny-qa"})
+    assert bench(build_page).chain.actions[0].k == 7
 
 
-def test_a_link_with_another_chain_asks_before_it_replaces_an_edited_one(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    patch = opened.open("build/one?chain=title")
-    assert "Replace the chain that you edited?" in patch["dialog"]
-    assert bench(opened).chain.actions[0].k == 7
-    opened.call("build.replace_chain", {"chain": "title"})
-    assert bench(opened).chain.name == "title"
-    opened.call("build.undo")
-    assert bench(opened).chain.actions[0].k == 7
+def test_a_link_with_another_chain_asks_before_it_replaces_an_edited_one(build_page: Page) -> None:
+    build_page.call("build.edit", {**FIELDS, "a0_k": "7"})
+    patch = build_page.open("build/one?chain=title")
+    assert "Replace the chain that you edited?" in patch.dialog
+    assert bench(build_page).chain.actions[0].k == 7
+    build_page.call("build.replace_chain", {"chain": "title"})
+    assert bench(build_page).chain.name == "title"
+    build_page.call("build.undo")
+    assert bench(build_page).chain.actions[0].k == 7
 
 
-def test_the_list_filters_by_words_and_verdict(opened: Page) -> None:
-    opened.call("build.pick", {"id": "q2"})
-    patch = opened.call("build.filter_list", {"words": "danube"})
-    assert 'data-total="2"' in patch["#build-list"] and "Ask “danube”" in patch["#build-list"]
-    opened.call("build.filter_list", {"words": ""})
-    patch = opened.call("build.filter_list", {"only": "wrong"})
-    assert 'data-total="1"' in patch["#build-list"]
+def test_the_list_filters_by_words_and_verdict(build_page: Page) -> None:
+    build_page.call("build.pick", {"id": "q2"})
+    patch = build_page.call("build.filter_list", {"words": "danube"})
+    assert (
+        'data-total="2"' in patch.html["build-list"] and "Ask “danube”" in patch.html["build-list"]
+    )
+    build_page.call("build.filter_list", {"words": ""})
+    patch = build_page.call("build.filter_list", {"only": "wrong"})
+    assert 'data-total="1"' in patch.html["build-list"]
     key = {"dataset": "tiny-qa", "only": "wrong", "words": "", "window": "w"}
     message = {"list": "build-questions", "key": key, "start": 0, "count": 60, "window": "w"}
-    rows = opened.list_rows(message)
-    assert [row[0] for row in rows["rows"]] == ["q2"] and "Titan" in rows["rows"][0][1]
+    rows = build_page.list_rows(message)
+    assert [id for id, _ in rows.rows] == ["q2"] and "Titan" in rows.rows[0][1]
 
 
-def test_a_question_of_ones_own_has_no_verdict(opened: Page) -> None:
-    patch = opened.call("build.pick", {"words": "Is Titan a moon?"})
-    assert "No verdict" in texts(patch["#build-result"])
-    assert "Your own question" in patch["#v-build-one"]
+def test_a_question_of_ones_own_has_no_verdict(build_page: Page) -> None:
+    patch = build_page.call("build.pick", {"words": "Is Titan a moon?"})
+    assert "No verdict" in texts(patch.html["build-result"])
+    assert "Your own question" in patch.html["v-build-one"]
 
 
-def test_saving_keeps_the_version_before(opened: Page) -> None:
-    bench(opened).history.clear()
-    opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    patch = opened.call("versions.save_as", {"as": "read"})
-    assert patch["say"] == "Saved as read." and 'class="dot"' not in patch["chain"]
-    assert opened.workbench.workspace.chain("read").actions[0].k == 7
-    drawer = opened.call("versions.show", {**FIELDS, "a0_k": "7"})["drawer"]
+def test_saving_keeps_the_version_before(build_page: Page) -> None:
+    bench(build_page).history.clear()
+    build_page.call("build.edit", {**FIELDS, "a0_k": "7"})
+    patch = build_page.call("versions.save_as", {"as": "read"})
+    assert patch.say == "Saved as read." and 'class="dot"' not in patch.chain
+    assert build_page.workbench.workspace.chain("read").actions[0].k == 7
+    drawer = build_page.call("versions.show", {**FIELDS, "a0_k": "7"}).drawer
     assert drawer.index("version 2, saved") < drawer.index("version 1, saved")
     assert drawer.count("<small>as it is now") == 1 and "<del>2</del> <ins>7</ins>" in drawer
-    opened.call("versions.restore", {"index": "1"})
-    assert bench(opened).chain.actions[0].k == 2
+    build_page.call("versions.restore", {"index": "1"})
+    assert bench(build_page).chain.actions[0].k == 2
 
 
-def test_the_versions_show_the_id_of_a_question_as_text(opened: Page) -> None:
+def test_the_versions_show_the_id_of_a_question_as_text(build_page: Page) -> None:
     hostile = {"id": "q<img src=x onerror=alert(1)>", "input": "Which moon?", "output": []}
-    path = opened.workbench.workspace.path / "datasets" / "hostile.jsonl"
+    path = build_page.workbench.workspace.path / "datasets" / "hostile.jsonl"
     path.write_text(json.dumps(hostile))
-    opened.open("build/one?set=hostile&chain=read")
-    opened.call("build.run", {**FIELDS, "a0_k": "7"})
-    drawer = opened.call("versions.show", {**FIELDS, "a0_k": "7"})["drawer"]
+    build_page.open("build/one?set=hostile&chain=read")
+    build_page.call("build.run", {**FIELDS, "a0_k": "7"})
+    drawer = build_page.call("versions.show", {**FIELDS, "a0_k": "7"}).drawer
     assert "executed on q&lt;img" in drawer and "<img" not in drawer
 
 
-def test_saving_over_what_another_window_saved_asks_first(opened: Page) -> None:
+def test_saving_over_what_another_window_saved_asks_first(build_page: Page) -> None:
     chain = {"set": "tiny-qa", "chain": "read"}
-    opened.call("open", {"view": "build/one"}, window="other", **chain)
-    opened.call("build.edit", {**FIELDS, "a0_k": "7"}, window="other")
-    opened.call("versions.save_as", {"as": "read"}, window="other")
-    opened.call("build.edit", {**FIELDS, "a0_k": "9"})
-    asks = opened.call("versions.save_as", {"as": "read"})
-    assert "not from this window" in asks["dialog"] and "say" not in asks
-    assert opened.workbench.workspace.chain("read").actions[0].k == 7
-    opened.call("versions.save_as", {"as": "read", "over": "on"})
-    assert opened.workbench.workspace.chain("read").actions[0].k == 9
-    opened.call("build.edit", {**FIELDS, "a0_k": "3"})
-    assert opened.call("versions.save_as", {"as": "read"})["say"] == "Saved as read."
+    build_page.call("open", {"view": "build/one"}, window="other", **chain)
+    build_page.call("build.edit", {**FIELDS, "a0_k": "7"}, window="other")
+    build_page.call("versions.save_as", {"as": "read"}, window="other")
+    build_page.call("build.edit", {**FIELDS, "a0_k": "9"})
+    asks = build_page.call("versions.save_as", {"as": "read"})
+    assert "not from this window" in asks.dialog and not asks.say
+    assert build_page.workbench.workspace.chain("read").actions[0].k == 7
+    build_page.call("versions.save_as", {"as": "read", "over": "on"})
+    assert build_page.workbench.workspace.chain("read").actions[0].k == 9
+    build_page.call("build.edit", {**FIELDS, "a0_k": "3"})
+    assert build_page.call("versions.save_as", {"as": "read"}).say == "Saved as read."
 
 
-def test_a_question_that_the_dataset_lacks_is_not_sent_to_a_model(opened: Page) -> None:
-    patch = opened.open("build/one?set=tiny-qa&q=q99")
-    assert patch["go"] == "#/build/one" and "tiny-qa has no question 'q99'" in patch["say"]
-    assert bench(opened).question == "q1"
-    own = opened.open("build/one?set=tiny-qa&ask=Is Titan a moon?")
-    assert "Your own question" in own["#v-build-one"]
+def test_a_question_that_the_dataset_lacks_is_not_sent_to_a_model(build_page: Page) -> None:
+    patch = build_page.open("build/one?set=tiny-qa&q=q99")
+    assert patch.go == "#/build/one" and "tiny-qa has no question 'q99'" in patch.say
+    assert bench(build_page).question == "q1"
+    own = build_page.open("build/one?set=tiny-qa&ask=Is Titan a moon?")
+    assert "Your own question" in own.html["v-build-one"]
 
 
-def test_a_failed_action_shows_its_error_in_the_place_of_the_old_output(opened: Page) -> None:
-    patch = opened.call("build.run", {**FIELDS, "a1_template": "{nothing}"})
-    assert "nothing" in texts(patch["#out-1"]) and "failed" in patch["#gist-1"]
-    assert "Prompt as sent" not in patch["#out-1"]
-    assert "failed" in view_of(opened, "build/one")
+def test_a_failed_action_shows_its_error_in_the_place_of_the_old_output(build_page: Page) -> None:
+    patch = build_page.call("build.run", {**FIELDS, "a1_template": "{nothing}"})
+    assert "nothing" in texts(patch.html["out-1"]) and "failed" in patch.html["gist-1"]
+    assert "Prompt as sent" not in patch.html["out-1"]
+    assert "failed" in view_of(build_page, "build/one")
 
 
-def test_the_line_of_an_action_follows_its_fields(opened: Page) -> None:
-    patch = opened.call("build.edit", {**FIELDS, "a0_k": "7"})
-    assert patch["#what-0"] == "tiny · k 7"
+def test_the_line_of_an_action_follows_its_fields(build_page: Page) -> None:
+    patch = build_page.call("build.edit", {**FIELDS, "a0_k": "7"})
+    assert patch.html["what-0"] == "tiny · k 7"
 
 
-def test_a_name_that_is_no_file_name_is_refused(opened: Page) -> None:
-    refused(opened, "versions.save_as", {"as": "../up"}, "cannot be a file name")
+def test_a_name_that_is_no_file_name_is_refused(build_page: Page) -> None:
+    refused(build_page, "versions.save_as", {"as": "../up"}, "cannot be a file name")
 
 
 @pytest.mark.parametrize("form", ["json", "yaml", "ralle", "python", "command"])
-def test_the_chain_is_taken_away_in_every_form(opened: Page, form: str) -> None:
-    drawer = opened.call("code.show", {**FIELDS, "shape": form})["drawer"]
+def test_the_chain_is_taken_away_in_every_form(build_page: Page, form: str) -> None:
+    drawer = build_page.call("code.show", {**FIELDS, "shape": form}).drawer
     assert "tiny" in drawer or "--chain read" in drawer
     if form != "command":
-        file = opened.call("code.download", {"shape": form})["download"]
-        assert file["name"].startswith("read") and "tiny" in file["text"]
+        file = build_page.call("code.download", {"shape": form}).download
+        assert file.name.startswith("read") and "tiny" in file.text
 
 
-def test_a_chain_is_brought_in_as_text_and_undone(opened: Page, tmp_path: Path) -> None:
-    text = opened.call("code.download", {"shape": "yaml"})["download"]["text"]
-    opened.call("code.paste", {"text": text.replace("k: 2", "k: 4")})
-    assert bench(opened).chain.actions[0].k == 4
-    opened.call("build.undo")
-    assert bench(opened).chain.actions[0].k == 2
+def test_a_chain_is_brought_in_as_text_and_undone(build_page: Page, tmp_path: Path) -> None:
+    text = build_page.call("code.download", {"shape": "yaml"}).download.text
+    build_page.call("code.paste", {"text": text.replace("k: 2", "k: 4")})
+    assert bench(build_page).chain.actions[0].k == 4
+    build_page.call("build.undo")
+    assert bench(build_page).chain.actions[0].k == 2
     file = tmp_path / "mine.json"
     file.write_text("{}")
     files = [{"path": str(file), "name": "mine.json"}]
-    refused(opened, "code.upload", {"files": files}, r"mine\.json")
+    refused(build_page, "code.upload", {"files": files}, r"mine\.json")
 
 
-def test_a_chain_that_names_what_is_not_here_says_in_which_action(opened: Page) -> None:
-    text = opened.call("code.download", {"shape": "yaml"})["download"]["text"]
-    said = opened.call("code.paste", {"text": text.replace("titan", "gone")})["say"]
+def test_a_chain_that_names_what_is_not_here_says_in_which_action(build_page: Page) -> None:
+    text = build_page.call("code.download", {"shape": "yaml"}).download.text
+    said = build_page.call("code.paste", {"text": text.replace("titan", "gone")}).say
     assert said == "Not known here: action 2 names gone. Choose another."
 
 
-def test_texts_of_models_and_files_never_become_html(opened: Page) -> None:
+def test_texts_of_models_and_files_never_become_html(build_page: Page) -> None:
     hostile = "<img src=x onerror=alert(1)> {question}"
-    patch = opened.call("build.run", {**FIELDS, "a1_target": "echo", "a1_template": hostile})
-    whole = json.dumps({key: html for key, html in patch.items() if key != "store"})
+    patch = build_page.call("build.run", {**FIELDS, "a1_target": "echo", "a1_template": hostile})
+    whole = json.dumps(replace(patch, store={}).to_json())
     assert "<img" not in whole and "&lt;img" in whole
 
 
-def test_two_windows_have_their_own_chain_and_question(opened: Page) -> None:
-    opened.open("build/one?set=tiny-qa&chain=title&q=q5", window="other")
-    assert bench(opened).chain.name == "read" and bench(opened).question == "q1"
+def test_two_windows_have_their_own_chain_and_question(build_page: Page) -> None:
+    build_page.open("build/one?set=tiny-qa&chain=title&q=q5", window="other")
+    assert bench(build_page).chain.name == "read" and bench(build_page).question == "q1"
 
 
-def test_run_on_a_dataset_goes_to_runs_with_the_edited_chain(opened: Page) -> None:
-    patch = opened.call("build.benchmark", {**FIELDS, "a0_k": "9"})
-    assert "New run" in patch["dialog"] and bench(opened).chain.actions[0].k == 9
+def test_run_on_a_dataset_goes_to_runs_with_the_edited_chain(build_page: Page) -> None:
+    patch = build_page.call("build.benchmark", {**FIELDS, "a0_k": "9"})
+    assert "New run" in patch.dialog and bench(build_page).chain.actions[0].k == 9
 
 
 # a few questions
 
 
-def test_a_variant_that_is_a_saved_chain_has_its_name_everywhere(opened: Page) -> None:
-    opened.open("build/few")
-    names = [name for name in opened.workbench.workspace.chain_paths() if name != "read"]
-    closed = opened.workbench.workspace.chain("closed")
+def test_a_variant_that_is_a_saved_chain_has_its_name_everywhere(build_page: Page) -> None:
+    build_page.open("build/few")
+    names = [name for name in build_page.workbench.workspace.chain_paths() if name != "read"]
+    closed = build_page.workbench.workspace.chain("closed")
     fields = {"count": "1", "name": "closed", "about": closed.about, "a0_kind": "generate"}
     action = closed.actions[0]
     fields |= {"a0_template": action.template, "a0_target": action.target}
     assert "closed" in names and len(closed.actions) == 1
-    grid = texts(opened.call("few.add", fields)["#v-build-few"])
+    grid = texts(build_page.call("few.add", fields).html["v-build-few"])
     assert "instead of" not in grid and "without action" not in grid and " closed " in grid
-    assert "closed" in texts(opened.call("few.ask_all")["dialog"])
+    assert "closed" in texts(build_page.call("few.ask_all").dialog)
     changed = texts(
-        opened.call("few.add", {**fields, "a0_template": "Now: {question}"})["#v-build-few"]
+        build_page.call("few.add", {**fields, "a0_template": "Now: {question}"}).html["v-build-few"]
     )
     assert "closed · prompt changed" in changed
-    opened.call("few.drop", {"index": "1"})
-    assert "closed" in opened.call("few.use", {"index": "0"})["chain"]
+    build_page.call("few.drop", {"index": "1"})
+    assert "closed" in build_page.call("few.use", {"index": "0"}).chain
 
 
-def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(opened: Page) -> None:
-    opened.open("build/few")
-    patch = opened.call("few.add", {**FIELDS, "a1_target": "echo"})
-    html = patch["#v-build-few"]
+def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(build_page: Page) -> None:
+    build_page.open("build/few")
+    patch = build_page.call("few.add", {**FIELDS, "a1_target": "echo"})
+    html = patch.html["v-build-few"]
     assert "All answered" in html and html.count('class="down"') == 1
     assert "8 questions are too few to show a difference" in html and "−12.5 points" in html
     head = re.search(r'id="few-head-0">.*?</th>', html, re.DOTALL)
     assert head and re.search(r"%</u><small>\(\d+\.\d–\d+\.\d\)</small>", head[0]), "its interval"
     assert "Few questions" in head[0] or "8 questions" in head[0]
-    refused(opened, "few.add", {**FIELDS, "a1_target": "echo"}, "Nothing is different")
-    used = texts(opened.call("few.use", {"index": "0"})["#v-build-few"])
-    assert "echo, as edited in Build" in used and bench(opened).chain.actions[1].target == "echo"
-    opened.call("few.add", {**FIELDS, "a0_k": "1"})
-    assert "few-head-2" not in opened.call("few.drop", {"index": "0"})["#v-build-few"]
+    refused(build_page, "few.add", {**FIELDS, "a1_target": "echo"}, "Nothing is different")
+    used = texts(build_page.call("few.use", {"index": "0"}).html["v-build-few"])
+    assert (
+        "echo, as edited in Build" in used and bench(build_page).chain.actions[1].target == "echo"
+    )
+    build_page.call("few.add", {**FIELDS, "a0_k": "1"})
+    assert "few-head-2" not in build_page.call("few.drop", {"index": "0"}).html["v-build-few"]
 
 
 @pytest.mark.slow
-def test_an_edited_chain_stands_beside_the_saved_one_and_all_run(opened: Page) -> None:
-    opened.call("build.run", {**FIELDS, "a1_target": "echo"})
-    grid = text_of(opened, "build/few")
+def test_an_edited_chain_stands_beside_the_saved_one_and_all_run(build_page: Page) -> None:
+    build_page.call("build.run", {**FIELDS, "a1_target": "echo"})
+    grid = text_of(build_page, "build/few")
     assert "compared with this" in grid and "echo, as edited in Build" in grid
-    offered = opened.call("few.ask_variant")["dialog"]
+    offered = build_page.call("few.ask_variant").dialog
     assert "the chain in Build" in offered and "version 1, saved: titan" in offered
-    started = opened.call("few.run_all", {})
-    assert (started["go"], started["say"]) == ("#/runs/list", "2 runs have started.")
-    runs = [ended(opened, "run", job.name) for job in opened.workbench.jobs.list("run")]
+    started = build_page.call("few.run_all", {})
+    assert (started.go, started.say) == ("#/runs/list", "2 runs have started.")
+    runs = [ended(build_page, "run", job.name) for job in build_page.workbench.jobs.list("run")]
     assert [job.status for job in runs] == ["finished", "finished"]
-    assert {row.title for row in run_list.rows(opened.workbench.workspace)} == {
+    assert {row.title for row in run_list.rows(build_page.workbench.workspace)} == {
         "read",
         "read · echo",
     }
 
 
-def test_without_a_wrong_question_the_grid_says_what_to_do(opened: Page) -> None:
-    assert "is known to be wrong" in opened.call("few.choose", {"sample": "wrong"})["#v-build-few"]
+def test_without_a_wrong_question_the_grid_says_what_to_do(build_page: Page) -> None:
+    assert (
+        "is known to be wrong"
+        in build_page.call("few.choose", {"sample": "wrong"}).html["v-build-few"]
+    )
 
 
-def test_questions_are_picked_by_hand_in_the_address(opened: Page) -> None:
-    html = view_of(opened, "build/few?q=q1,q3")
+def test_questions_are_picked_by_hand_in_the_address(build_page: Page) -> None:
+    html = view_of(build_page, "build/few?q=q1,q3")
     assert "2 questions" in html and "Lamar County" in html
 
 
@@ -450,40 +467,40 @@ def test_questions_are_picked_by_hand_in_the_address(opened: Page) -> None:
 AGENT = {"workflow": "react", "env": "wikipedia", "llm": "titan", "env.retriever": "tiny"}
 
 
-def test_an_episode_is_followed_edited_continued_and_kept(opened: Page) -> None:
-    patch = opened.call("agent.run", {**AGENT, "question": "q1", "max_steps": "2"})
-    assert "Reached the limit of steps." in texts(patch["#agent-side"])
-    assert "Thought 1" in texts(patch["#agent-episode"])
-    assert "gold Titan" in texts(patch["#agent-side"])
-    at = re.search(r'agent.edit" data-at="(\d+)"', patch["#agent-episode"])
+def test_an_episode_is_followed_edited_continued_and_kept(build_page: Page) -> None:
+    patch = build_page.call("agent.run", {**AGENT, "question": "q1", "max_steps": "2"})
+    assert "Reached the limit of steps." in texts(patch.html["agent-side"])
+    assert "Thought 1" in texts(patch.html["agent-episode"])
+    assert "gold Titan" in texts(patch.html["agent-side"])
+    at = re.search(r'agent.edit" data-at="(\d+)"', patch.html["agent-episode"])
     assert at
-    assert "Continue from here" in opened.call("agent.edit", {"at": at[1]})["drawer"]
-    patch = opened.call("agent.continue", {"at": at[1], "text": "Finish[Titan]"})
-    assert "Right" in texts(patch["#agent-side"])
-    kept = opened.call("agent.keep")
-    assert kept["go"].startswith("#/runs/run?id=")
+    assert "Continue from here" in build_page.call("agent.edit", {"at": at[1]}).drawer
+    patch = build_page.call("agent.continue", {"at": at[1], "text": "Finish[Titan]"})
+    assert "Right" in texts(patch.html["agent-side"])
+    kept = build_page.call("agent.keep")
+    assert kept.go.startswith("#/runs/run?id=")
 
 
-def test_a_model_that_only_copies_is_no_agent_until_another_is_chosen(opened: Page) -> None:
-    html = view_of(opened, "build/agent")
+def test_a_model_that_only_copies_is_no_agent_until_another_is_chosen(build_page: Page) -> None:
+    html = view_of(build_page, "build/agent")
     assert "cannot act as an agent" not in html and 'value="echo" selected' in html
     reader = {**AGENT, "llm": "extractive-reader"}
-    words = texts(opened.call("agent.choose", reader)["#agent-form"])
+    words = texts(build_page.call("agent.choose", reader).html["agent-form"])
     assert "extractive-reader only copies words from a prompt, so it cannot act as" in words
     assert "smollm2-135m-gguf" in words
-    html = opened.call("agent.choose", {**AGENT, "llm": "echo"})["#agent-form"]
+    html = build_page.call("agent.choose", {**AGENT, "llm": "echo"}).html["agent-form"]
     assert "cannot act" not in html
 
 
-def test_an_agent_runs_on_a_dataset_as_a_job(opened: Page) -> None:
-    run_of(opened.workbench, "of a chain")
-    dialog = texts(opened.call("agent.benchmark", AGENT)["dialog"])
+def test_an_agent_runs_on_a_dataset_as_a_job(build_page: Page) -> None:
+    run_of(build_page.workbench, "of a chain")
+    dialog = texts(build_page.call("agent.benchmark", AGENT).dialog)
     assert dialog.startswith("Run the agent on a dataset Dataset") and "Chain" not in dialog
     assert "time unknown: no run" in dialog and dialog.endswith("Run 8 questions")
     fields = {"agent": "on", "dataset": "tiny-qa", "limit": "2", "name": "agent"}
-    assert opened.call("runs.start", fields)["go"] == "#/runs/run?id=agent"
-    assert ended(opened, "run", "agent").error is None
-    plan = opened.call("runs.check", {"agent": "on", "dataset": "tiny-qa"})["#new-plan"]
+    assert build_page.call("runs.start", fields).go == "#/runs/run?id=agent"
+    assert ended(build_page, "run", "agent").error is None
+    plan = build_page.call("runs.check", {"agent": "on", "dataset": "tiny-qa"}).html["new-plan"]
     assert "as earlier runs of this chain" in plan
-    metrics = view_of(opened, "runs/run?id=agent&part=metrics")
+    metrics = view_of(build_page, "runs/run?id=agent&part=metrics")
     assert "The agent" in metrics and "2 questions" in texts(metrics)

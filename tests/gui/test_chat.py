@@ -16,6 +16,8 @@ from small_workspace import make_workspace, read_lines, scripted
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.files import read_json, write_json
 from rallebench.gui.frame import Page
+from rallebench.gui.messages import ActMessage
+from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench
 from rallebench.services.workbench import Workbench
 
@@ -31,7 +33,7 @@ REPLIES = {
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Page]:
+def chat_page(tmp_path: Path) -> Iterator[Page]:
     folder = make_workspace(tmp_path)
     models = {**read_json(folder / "llms.json"), **scripted({"writer": {"replies": REPLIES}})}
     write_json(folder / "llms.json", models)
@@ -44,44 +46,46 @@ def opened(tmp_path: Path) -> Iterator[Page]:
 
 
 def bench(page: Page) -> Bench:
-    return page.session("w")["build"]  # type: ignore[no-any-return]
+    return page.session("w").state(Bench)
 
 
-def sent(page: Page, *questions: str) -> str:
+def send(page: Page, *questions: str) -> str:
     """The turns after these questions."""
     html = ""
     for text in questions:
-        html = page.call("chat.send", {"text": text})["#turns"]
+        html = page.call("chat.send", {"text": text}).html["turns"]
     return html
 
 
 def labels(html: str) -> list[str]:
-    """What a screen reader says of the marks."""
+    """Labels of the citation marks, for screen readers."""
     return re.findall(r'<button[^>]*class="cite[^>]*aria-label="([^"]*)"', html)
 
 
-def test_a_follow_up_shows_what_was_searched_for_and_the_rewriting_is_a_step(opened: Page) -> None:
-    first = sent(opened, MOON)
+def test_a_follow_up_shows_what_was_searched_for_and_the_rewriting_is_a_step(
+    chat_page: Page,
+) -> None:
+    first = send(chat_page, MOON)
     assert "Searched for" not in first and "Rewritten question" not in first
-    html = sent(opened, SECOND)
+    html = send(chat_page, SECOND)
     assert f"Searched for: {REWRITTEN}" in texts(html)
     assert "1 Rewritten question" in texts(html) and "Last question: Who discovered it?" in html
-    about = text_of(opened, "build/chat")
+    about = text_of(chat_page, "build/chat")
     assert "writer rewrites a follow-up question so that it stands alone." in about
 
 
-def test_a_stopped_turn_lets_go_of_a_server_that_hangs(opened: Page) -> None:
-    with hanging_model(opened.workbench, "far") as server:
-        opened.call("build.edit", {**FIELDS, "a1_target": "far"})
-        opened.act({"action": "chat.send", "window": "w", "data": {"text": MOON}})
+def test_a_stopped_turn_lets_go_of_a_server_that_hangs(chat_page: Page) -> None:
+    with hanging_model(chat_page.workbench, "far") as server:
+        chat_page.call("build.edit", {**FIELDS, "a1_target": "far"})
+        chat_page.act({"action": "chat.send", "window": "w", "data": {"text": MOON}})
         assert server.until(lambda: bool(server.bodies), 10)
-        assert "Stopped by you" in opened.call("chat.stop")["#turns"]
-        assert opened.workbench.models.leases.wait(5)
-    assert "Stopped by you" in view_of(opened, "build/chat")
+        assert "Stopped by you" in chat_page.call("chat.stop").html["turns"]
+        assert chat_page.workbench.models.leases.wait(5)
+    assert "Stopped by you" in view_of(chat_page, "build/chat")
 
 
-def test_marks_stand_beside_the_sentences_that_a_passage_supports(opened: Page) -> None:
-    html = sent(opened, MOON, SECOND)
+def test_marks_stand_beside_the_sentences_that_a_passage_supports(chat_page: Page) -> None:
+    html = send(chat_page, MOON, SECOND)
     words = texts(html)
     assert "in 1655. [1] I like cheese." in words, "the second sentence has no support"
     assert "No passage holds the words of the sentences without a mark." in words
@@ -89,163 +93,165 @@ def test_marks_stand_beside_the_sentences_that_a_passage_supports(opened: Page) 
     assert "its words are the closest" in labels(html)[-1]
 
 
-def test_a_mark_shows_its_passage_with_the_span(opened: Page) -> None:
-    sent(opened, MOON, SECOND)
-    patch = opened.call("chat.sources", {"index": "0", "cite": "0"})
-    side = patch["#chat-side"]
+def test_a_mark_shows_its_passage_with_the_span(chat_page: Page) -> None:
+    send(chat_page, MOON, SECOND)
+    patch = chat_page.call("chat.sources", {"index": "0", "cite": "0"})
+    side = patch.html["chat-side"]
     assert "<mark" in side and side.count('class="p cited"') == 1
-    assert patch["event"]["name"] == "rb-cited"
+    assert patch.event.name == "rb-cited"
     status = re.search(r'role="status"[^>]*>([^<]*)<', side)
     assert status and status[1].startswith("[1] ") and status[1].endswith(": “Titan”")
-    whole = opened.call("chat.sources", {"index": "1"})["#chat-side"]
+    whole = chat_page.call("chat.sources", {"index": "1"}).html["chat-side"]
     assert "p cited" not in whole and ">cited<" in whole and "<mark" in whole
-    refused(opened, "chat.sources", {"index": "9"}, "no such turn")
+    refused(chat_page, "chat.sources", {"index": "9"}, "no such turn")
 
 
-def test_with_the_embedded_reader_chat_says_that_it_quotes(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a1_target": "extractive-reader"})
-    words = text_of(opened, "build/chat")
+def test_with_the_embedded_reader_chat_says_that_it_quotes(chat_page: Page) -> None:
+    chat_page.call("build.edit", {**FIELDS, "a1_target": "extractive-reader"})
+    words = text_of(chat_page, "build/chat")
     assert "extractive-reader quotes: it copies a few words from the passages or declines" in words
     assert "with the names of the questions before it" in words
 
 
-def test_a_chain_that_reads_the_history_is_given_it(opened: Page) -> None:
+def test_a_chain_that_reads_the_history_is_given_it(chat_page: Page) -> None:
     fields = {**FIELDS, "a1_target": "echo", "a1_template": "{history} {question}"}
-    opened.call("build.edit", fields)
-    html = sent(opened, "Which moon?", "And whose?")
+    chat_page.call("build.edit", fields)
+    html = send(chat_page, "Which moon?", "And whose?")
     assert "User: Which moon?" in html and "Searched for" not in html
-    drawn = view_of(opened, "build/chat")
+    drawn = view_of(chat_page, "build/chat")
     assert "reads the earlier turns by {history}" in texts(drawn) and "2 turns" in drawn
-    opened.call("chat.open_in_build", {"index": "1"})
-    assert bench(opened).question == "And whose?"
-    patch = opened.call("build.show_prompt", {**fields, "index": "1"})
-    assert "User: Which moon?" in patch["#out-1"], "One question is given the earlier turns, too"
-    opened.call("build.pick", {"id": "q2"})
-    assert bench(opened).earlier == ()
+    chat_page.call("chat.open_in_build", {"index": "1"})
+    assert bench(chat_page).question == "And whose?"
+    patch = chat_page.call("build.show_prompt", {**fields, "index": "1"})
+    assert "User: Which moon?" in patch.html["out-1"], (
+        "One question is given the earlier turns, too"
+    )
+    chat_page.call("build.pick", {"id": "q2"})
+    assert bench(chat_page).earlier == ()
 
 
-def test_conversations_are_listed_and_chosen(opened: Page) -> None:
-    sent(opened, MOON)
-    opened.call("chat.new")
-    assert "New conversation" in view_of(opened, "build/chat")
-    assert MOON in opened.call("chat.choose", {"index": "1"})["#v-build-chat"]
+def test_conversations_are_listed_and_chosen(chat_page: Page) -> None:
+    send(chat_page, MOON)
+    chat_page.call("chat.new")
+    assert "New conversation" in view_of(chat_page, "build/chat")
+    assert MOON in chat_page.call("chat.choose", {"index": "1"}).html["v-build-chat"]
 
 
-def test_conversations_outlive_the_program_until_they_are_deleted(opened: Page) -> None:
+def test_conversations_outlive_the_program_until_they_are_deleted(chat_page: Page) -> None:
     window = "ab" * 16
-    opened.call("build.edit", FIELDS, window=window)
-    opened.call("chat.send", {"text": MOON}, window=window)
-    with closing(Workbench(opened.workbench.workspace.path)) as bench:
+    chat_page.call("build.edit", FIELDS, window=window)
+    chat_page.call("chat.send", {"text": MOON}, window=window)
+    with closing(Workbench(chat_page.workbench.workspace.path)) as bench:
         again = Page(bench)
-        html = again.open("build/chat", window=window)["#v-build-chat"]
+        html = again.open("build/chat", window=window).html["v-build-chat"]
         assert MOON in html and "1 turn" in html
-        assert MOON not in again.open("build/chat")["#v-build-chat"], "another window"
-        assert MOON not in again.call("chat.delete", window=window)["#v-build-chat"]
-        assert MOON not in Page(bench).open("build/chat", window=window)["#v-build-chat"]
+        assert MOON not in again.open("build/chat").html["v-build-chat"], "another window"
+        assert MOON not in again.call("chat.delete", window=window).html["v-build-chat"]
+        assert MOON not in Page(bench).open("build/chat", window=window).html["v-build-chat"]
 
 
-def test_a_damaged_conversation_is_marked_with_its_mend(opened: Page) -> None:
+def test_a_damaged_conversation_is_marked_with_its_mend(chat_page: Page) -> None:
     window = "cd" * 16
-    opened.call("build.edit", FIELDS, window=window)
-    opened.call("chat.send", {"text": MOON}, window=window)
-    stored = opened.workbench.workspace.path / "conversations" / f"{window}.json"
+    chat_page.call("build.edit", FIELDS, window=window)
+    chat_page.call("chat.send", {"text": MOON}, window=window)
+    stored = chat_page.workbench.workspace.path / "conversations" / f"{window}.json"
     stored.write_text("{")
-    again = Page(opened.workbench)
-    shown = texts(again.open("build/chat", window=window)["#v-build-chat"])
+    again = Page(chat_page.workbench)
+    shown = texts(again.open("build/chat", window=window).html["v-build-chat"])
     assert "A conversation was damaged by another program" in shown and window in shown
     stored.with_suffix(".damaged").unlink()
-    assert "was damaged" not in texts(again.open("build/chat", window=window)["#v-build-chat"])
+    assert "was damaged" not in texts(again.open("build/chat", window=window).html["v-build-chat"])
 
 
-def test_a_regenerated_answer_is_a_branch_and_says_when_it_is_the_same(opened: Page) -> None:
-    sent(opened, MOON, SECOND)
-    html = opened.call("chat.regenerate", {"index": "0"})["#turns"]
+def test_a_regenerated_answer_is_a_branch_and_says_when_it_is_the_same(chat_page: Page) -> None:
+    send(chat_page, MOON, SECOND)
+    html = chat_page.call("chat.regenerate", {"index": "0"}).html["turns"]
     assert "This is the same answer as before." in html and "2 of 2" in html
     assert SECOND not in html, "what came after is in the other branch"
-    html = opened.call("chat.branch", {"index": "0"})["#turns"]
+    html = chat_page.call("chat.branch", {"index": "0"}).html["turns"]
     assert "1 of 2" in html and SECOND in html and "same answer" not in html
 
 
-def test_an_edited_question_is_asked_in_its_place(opened: Page) -> None:
-    sent(opened, MOON, SECOND)
-    asks = opened.call("chat.edit", {"index": "1"})["dialog"]
+def test_an_edited_question_is_asked_in_its_place(chat_page: Page) -> None:
+    send(chat_page, MOON, SECOND)
+    asks = chat_page.call("chat.edit", {"index": "1"}).dialog
     assert SECOND in asks and "stay as a branch" in asks
-    patch = opened.call("chat.resend", {"index": "1", "edited": "Which moon has Saturn?"})
-    assert patch["dialog"] == "" and "Which moon has Saturn?" in patch["#turns"]
-    assert SECOND not in patch["#turns"] and "2 of 2" in patch["#turns"]
-    refused(opened, "chat.resend", {"index": "1", "edited": " "}, "no question")
+    patch = chat_page.call("chat.resend", {"index": "1", "edited": "Which moon has Saturn?"})
+    assert patch.dialog == "" and "Which moon has Saturn?" in patch.html["turns"]
+    assert SECOND not in patch.html["turns"] and "2 of 2" in patch.html["turns"]
+    refused(chat_page, "chat.resend", {"index": "1", "edited": " "}, "no question")
 
 
-def test_a_turn_opens_in_build_with_its_steps(opened: Page) -> None:
-    sent(opened, MOON, SECOND)
+def test_a_turn_opens_in_build_with_its_steps(chat_page: Page) -> None:
+    send(chat_page, MOON, SECOND)
     mine = {**FIELDS, "a0_k": "1"}
-    opened.call("build.edit", mine)
-    patch = opened.call("chat.open_in_build", {"index": "1"})
-    assert patch["go"].startswith("#/build/one?set=tiny-qa&ask=Who%20discovered%20Titan")
-    assert "Undo returns to yours" in patch["say"]
-    asked = opened.workbench.models.backends.llms["writer"].calls  # type: ignore[attr-defined]
-    view = view_of(opened, patch["go"])
+    chat_page.call("build.edit", mine)
+    patch = chat_page.call("chat.open_in_build", {"index": "1"})
+    assert patch.go.startswith("#/build/one?set=tiny-qa&ask=Who%20discovered%20Titan")
+    assert "Undo returns to yours" in patch.say
+    asked = chat_page.workbench.models.backends.llms["writer"].calls  # type: ignore[attr-defined]
+    view = view_of(chat_page, patch.go)
     assert REWRITTEN in view and "discovered by Huygens in 1655" in texts(view)
-    assert opened.workbench.models.backends.llms["writer"].calls == asked  # type: ignore[attr-defined]
-    assert bench(opened).chain.actions[0].k == 2 and len(bench(opened).steps) == 2
-    assert bench(opened).stale_from is None
-    opened.call("build.undo")
-    assert bench(opened).chain.actions[0].k == 1
+    assert chat_page.workbench.models.backends.llms["writer"].calls == asked  # type: ignore[attr-defined]
+    assert bench(chat_page).chain.actions[0].k == 2 and len(bench(chat_page).steps) == 2
+    assert bench(chat_page).stale_from is None
+    chat_page.call("build.undo")
+    assert bench(chat_page).chain.actions[0].k == 1
 
 
-def test_a_question_is_saved_with_its_corrected_answer(opened: Page) -> None:
-    sent(opened, MOON, SECOND)
-    asks = opened.call("chat.keep", {"index": "1"})["dialog"]
+def test_a_question_is_saved_with_its_corrected_answer(chat_page: Page) -> None:
+    send(chat_page, MOON, SECOND)
+    asks = chat_page.call("chat.keep", {"index": "1"}).dialog
     assert REWRITTEN in asks and 'value="tiny-qa"' in asks
     assert re.search(r'value="p5" checked', asks), "the cited page is ticked"
     fields = {"index": "1", "dataset": "mine", "question": REWRITTEN, "page": ["p5"]}
     fields["answers"] = "Christiaan Huygens\nHuygens"
-    patch = opened.call("chat.save", fields)
-    assert patch["dialog"] == "" and patch["say"] == "Saved in mine, which holds 1 question now."
-    (row,) = read_lines(opened.workbench.workspace.path / "datasets" / "mine.jsonl")
+    patch = chat_page.call("chat.save", fields)
+    assert patch.dialog == "" and patch.say == "Saved in mine, which holds 1 question now."
+    (row,) = read_lines(chat_page.workbench.workspace.path / "datasets" / "mine.jsonl")
     assert row["input"] == REWRITTEN and row["id"] == "chat-1"
     assert row["output"][0]["provenance"] == [{"wikipedia_id": "p5", "title": "Christiaan Huygens"}]
     assert [answer["answer"] for answer in row["output"]] == ["Christiaan Huygens", "Huygens"]
-    assert 'value="mine"' in opened.call("chat.keep", {"index": "0"})["dialog"]
-    refused(opened, "chat.save", fields, "already contains this question")
+    assert 'value="mine"' in chat_page.call("chat.keep", {"index": "0"}).dialog
+    refused(chat_page, "chat.save", fields, "already contains this question")
 
 
-def test_a_turn_that_fails_keeps_its_question(opened: Page) -> None:
-    opened.call("build.edit", {**FIELDS, "a1_target": "mute"})
-    html = sent(opened, "Which moon of Saturn?")
+def test_a_turn_that_fails_keeps_its_question(chat_page: Page) -> None:
+    chat_page.call("build.edit", {**FIELDS, "a1_target": "mute"})
+    html = send(chat_page, "Which moon of Saturn?")
     assert "Which moon of Saturn?" in html and 'class="problem"' in html
-    opened.call("build.edit", FIELDS)
-    html = opened.call("chat.regenerate", {"index": "0"})["#turns"]
+    chat_page.call("build.edit", FIELDS)
+    html = chat_page.call("chat.regenerate", {"index": "0"}).html["turns"]
     assert "Titan" in html and "2 of 2" in html
-    refused(opened, "chat.send", {"text": " "}, "no question")
+    refused(chat_page, "chat.send", {"text": " "}, "no question")
 
 
-def test_a_turn_that_fails_names_the_mend(opened: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_that_fails_names_the_mend(chat_page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> Iterator[Any]:
         raise UsageError("The index 'tiny' is not loaded", hint=Hint("load"))
         yield
 
-    monkeypatch.setattr(opened.workbench.asking, "chat", refuse)
-    words = texts(sent(opened, "Which moon?"))
+    monkeypatch.setattr(chat_page.workbench.asking, "chat", refuse)
+    words = texts(send(chat_page, "Which moon?"))
     assert "The index &#39;tiny&#39; is not loaded; load it in Models." in words
 
 
-def test_the_answer_cannot_smuggle_marks_or_html(opened: Page) -> None:
+def test_the_answer_cannot_smuggle_marks_or_html(chat_page: Page) -> None:
     template = "{question} {response[0]}"
-    opened.call("build.edit", {**FIELDS, "a1_target": "echo", "a1_template": template})
-    html = sent(opened, "Titan \ue0007\ue001 <b onclick=x>moon</b> [2].")
+    chat_page.call("build.edit", {**FIELDS, "a1_target": "echo", "a1_template": template})
+    html = send(chat_page, "Titan \ue0007\ue001 <b onclick=x>moon</b> [2].")
     said = html.partition('class="said"')[2].partition("<details")[0]
     assert "&lt;b onclick=x&gt;" in said and "<b onclick" not in said
     assert "\ue000" not in said and "Titan 7" in said
     assert labels(said)[0].startswith("Source 2, "), "a mark that the model wrote"
 
 
-def test_a_refused_question_leaves_the_running_answer_alone(opened: Page) -> None:
-    begun = opened.handle({"action": "chat.send", "data": {"text": MOON}, "window": "w"})
-    assert isinstance(begun, Iterator) and MOON in next(begun)["#v-build-chat"]
-    refused = opened.act({"action": "chat.send", "data": {"text": "Another?"}, "window": "w"})
-    assert "stream" not in refused and "is still being answered" in refused["problem"]
-    last: dict[str, Any] = {}
+def test_a_refused_question_leaves_the_running_answer_alone(chat_page: Page) -> None:
+    begun = chat_page.handle(ActMessage(window="w", action="chat.send", data={"text": MOON}))
+    assert isinstance(begun, Iterator) and MOON in next(begun).html["v-build-chat"]
+    refused = chat_page.act({"action": "chat.send", "data": {"text": "Another?"}, "window": "w"})
+    assert not refused.stream and "is still being answered" in refused.problem
+    last = Patch()
     for patch in begun:
         last |= patch
-    assert "Titan" in texts(last["#turns"]) and "Send" in last["#chat-buttons"]
+    assert "Titan" in texts(last.html["turns"]) and "Send" in last.html["chat-buttons"]

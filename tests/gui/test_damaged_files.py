@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from page_views import opened_page, run_of
 from rallebench.cli.main import main
 from rallebench.core.events import complete
 from rallebench.gui.frame import Page
+from rallebench.gui.patches import Patch
 from rallebench.services.conversations import Talk
 from rallebench.services.stored_conversations import save
 
@@ -73,37 +75,36 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         yield page
 
 
-def patch_of(page: Page, address: str) -> dict[str, Any]:
-    """What opening an address shows, streams to their end."""
+def open_address(page: Page, address: str) -> Patch:
+    """Patch of an opened address, streams read to their end."""
     view, _, query = address.partition("?")
     pairs = dict(pair.split("=") for pair in query.split("&") if pair)
     message = {"action": "open", "data": {"view": view}, "window": WINDOW, "query": pairs}
     patch = page.act(message)
-    if "stream" in patch:
-        stream, patch = patch["stream"], {}
-        while not patch.get("over"):
-            patch = {**patch, **page.more({"stream": stream})}
+    stream, patch = patch.stream, replace(patch, stream="")
+    while stream and not patch.over:
+        patch |= page.more({"stream": stream})
     return patch
 
 
-def shown(page: Page, address: str) -> str:
-    """Everything that a view shows, with the rows of its windowed lists."""
-    patch = patch_of(page, address)
-    text = json.dumps(patch, default=str)
-    drawn = "".join(part for part in patch.values() if isinstance(part, str))
+def view_text(page: Page, address: str) -> str:
+    """Text of a view, with the rows of its windowed lists."""
+    patch = open_address(page, address)
+    text = json.dumps(patch.to_json())
+    drawn = "".join(patch.html.values())
     for name, key, total in re.findall(
         r'data-list="([^"]*)" data-key="([^"]*)" data-total="(\d+)"', drawn
     ):
         inside = json.loads(html_names.unescape(key))
         message = {"list": name, "key": inside, "start": 0, "count": int(total), "window": WINDOW}
-        text += json.dumps(page.list_rows(message))
+        text += json.dumps(page.list_rows(message).to_json())
     return text
 
 
 def check_everything(page: Page, verbs: Sequence[Sequence[str]] = ()) -> None:
     """Every list has all its names, and nothing met an unexpected error."""
     for view in VIEWS:
-        text = shown(page, view)
+        text = view_text(page, view)
         assert "unexpected error" not in text, f"{view}: {text[:300]}"
         missing = [name for name in LISTS.get(view, ()) if name not in text]
         assert not missing, f"{view} without {missing}: {text[:300]}"
@@ -199,7 +200,7 @@ def test_a_damaged_file_is_one_marked_row_with_its_mend(
     before = path.read_bytes()
     path.write_text(with_text(json.loads(before), place, text), encoding="utf-8")
     try:
-        words = html_names.unescape(shown(page, view))
+        words = html_names.unescape(view_text(page, view))
         assert path.name in words and mend in words
         check_everything(page)
     finally:
@@ -228,7 +229,7 @@ def test_vectors_without_their_dimension_are_listed_with_their_mend(page: Page) 
     header, *rest = before.decode().splitlines()
     path.write_text("\n".join([with_text(json.loads(header), ("dim",), "null"), *rest]) + "\n")
     try:
-        assert "delete these vectors" in shown(page, "data/list")
+        assert "delete these vectors" in view_text(page, "data/list")
         list(page.workbench.data.build_index("again", "docs", "flat", encoder="hashing"))
     finally:
         path.write_bytes(before)
@@ -245,7 +246,7 @@ def test_no_damage_leaves_a_line_in_the_log(page: Page, caplog: pytest.LogCaptur
 ODD_NAMES = {
     "control characters": b"a\x1b[31m\x07b",
     "a new line": b"a\nb",
-    "bytes that are no UTF-8": b"a\xff\xfeb",
+    "bytes that are not UTF-8": b"a\xff\xfeb",
     "as long as possible": b"n" * 250,
     "a blank": b" ",
     "an element": b"<img src=x onerror=1>",
@@ -262,9 +263,9 @@ CONTENTS = {"datasets": "x.jsonl", "chains": "read.json", "conversations": "x.js
 def check_lists(page: Page) -> None:
     """The lists are whole, can be sent, and the verbs that list end well."""
     for view in VIEWS:
-        text = shown(page, view)
+        text = view_text(page, view)
         assert '"problem"' not in text, f"{view}: {text[:300]}"
-        json.dumps(patch_of(page, view), ensure_ascii=False, default=str).encode()
+        json.dumps(open_address(page, view).to_json(), ensure_ascii=False, default=str).encode()
         missing = [name for name in LISTS.get(view, ()) if name not in text]
         assert not missing, f"{view} without {missing}"
     workspace = str(page.workbench.workspace.path)
@@ -327,7 +328,7 @@ def test_a_run_of_an_impossible_name_is_a_marked_row(page: Page) -> None:
     runs = page.workbench.workspace.runs
     odd = shutil.copytree(runs / "first", runs / "a\nb")
     try:
-        assert "cannot be a folder name" in html_names.unescape(shown(page, "runs/list"))
+        assert "cannot be a folder name" in html_names.unescape(view_text(page, "runs/list"))
     finally:
         shutil.rmtree(odd)
 
@@ -338,8 +339,8 @@ def test_what_is_left_out_is_in_the_log_once(page: Page, caplog: pytest.LogCaptu
     (odd / "run.json").symlink_to("/nowhere")
     try:
         with caplog.at_level(logging.WARNING, "rallebench.core.own_folders"):
-            shown(page, "runs/list")
-            shown(page, "runs/list")
+            view_text(page, "runs/list")
+            view_text(page, "runs/list")
         assert [r.getMessage().count("is left out of the lists") for r in caplog.records] == [1]
     finally:
         shutil.rmtree(odd)

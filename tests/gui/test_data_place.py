@@ -21,9 +21,12 @@ from rallebench.core.errors import (
     UsageError,
 )
 from rallebench.core.experiment_reports import BuilderReport
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
+from rallebench.gui.places._bench import Bench
 from rallebench.gui.places._data_build import mark_chunks
 from rallebench.gui.places._data_builders import outcome as outcome
+from rallebench.gui.places._data_import import ImportState
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
 REPLIES = {
@@ -56,14 +59,16 @@ def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
     body = view_of(page, "data/list")
     assert "…" in texts(body) and 'data-lazy data-do="data.refresh"' in body
     patch = page.call("data.refresh")
-    assert "starter 371 220" in texts(patch["#data-corpora"]).replace("comes with rallebench ", "")
-    assert "tiny words corpus.tsv" in texts(patch["#data-indexes"])
-    row = texts(patch["#data-datasets"]).partition("tiny-qa ")[2]
+    assert "starter 371 220" in texts(patch.html["data-corpora"]).replace(
+        "comes with rallebench ", ""
+    )
+    assert "tiny words corpus.tsv" in texts(patch.html["data-indexes"])
+    row = texts(patch.html["data-datasets"]).partition("tiny-qa ")[2]
     assert row.startswith("8 short answers 0.0 % 100.0 %")
 
 
 def test_a_dataset_that_no_corpus_covers_is_named_with_its_way_out(page: Page) -> None:
-    warning = texts(page.call("data.refresh")["#data-datasets"])
+    warning = texts(page.call("data.refresh").html["data-datasets"])
     assert "tiny-qa cannot be scored on starter." in warning
     assert "Use an index of corpus.tsv." in warning
 
@@ -72,28 +77,30 @@ def test_a_damaged_index_and_a_damaged_list_of_combinations_are_sentences(page: 
     folder = page.workbench.workspace.indexes / "broken"
     folder.mkdir()
     (folder / "manifest.json").write_text("{}")
-    assert "broken – – – damaged" in texts(page.call("data.refresh")["#data-indexes"])
+    assert "broken – – – damaged" in texts(page.call("data.refresh").html["data-indexes"])
     (page.workbench.workspace.path / "retrievers.json").write_text("[")
     patch = page.call("data.refresh")
-    assert "retrievers.json" in patch["#data-indexes"] and "tiny-qa" in patch["#data-datasets"]
+    assert (
+        "retrievers.json" in patch.html["data-indexes"] and "tiny-qa" in patch.html["data-datasets"]
+    )
 
 
 def test_names_are_escaped(page: Page) -> None:
     write_lines(Path(place(page, "datasets")) / "<img src=x>.jsonl", [{"id": "1", "input": "<b>?"}])
     patch = page.call("data.refresh")
-    assert "<img" not in patch["#data-datasets"] and "&lt;img" in patch["#data-datasets"]
+    assert "<img" not in patch.html["data-datasets"] and "&lt;img" in patch.html["data-datasets"]
 
 
 def test_a_deletion_tells_what_breaks_and_is_confirmed(page: Page) -> None:
-    dialog = page.call("data.ask_delete", {"what": "index", "id": "tiny"})["dialog"]
+    dialog = page.call("data.ask_delete", {"what": "index", "id": "tiny"}).dialog
     assert "Delete the index tiny?" in dialog and "the chain read" in dialog.lower()
     assert page.workbench.workspace.index_folder("tiny"), "nothing is deleted yet"
     patch = page.call("data.delete", {"what": "index", "id": "tiny"})
-    assert "Deleted the index tiny" in patch["say"] and patch["dialog"] == ""
-    assert "tiny" not in texts(patch["#data-indexes"])
-    dialog = page.call("data.ask_delete", {"what": "dataset", "id": "tiny-qa"})["dialog"]
+    assert "Deleted the index tiny" in patch.say and patch.dialog == ""
+    assert "tiny" not in texts(patch.html["data-indexes"])
+    dialog = page.call("data.ask_delete", {"what": "dataset", "id": "tiny-qa"}).dialog
     assert "Nothing else uses it." in dialog
-    assert "tiny-qa" in page.call("data.delete", {"what": "dataset", "id": "tiny-qa"})["say"]
+    assert "tiny-qa" in page.call("data.delete", {"what": "dataset", "id": "tiny-qa"}).say
     refused(page, "data.delete", {"what": "", "id": "x"}, "Nothing is chosen")
 
 
@@ -101,25 +108,25 @@ def test_a_loaded_index_is_not_deleted_and_is_unloaded_from_its_menu(page: Page)
     page.call("models.load", {"id": "tiny", "what": "retriever"})
     ended(page, "load", "tiny")
     patch = page.call("data.refresh")
-    assert "loaded" in patch["#data-indexes"] and "models.unload" in patch["#data-indexes"]
+    assert "loaded" in patch.html["data-indexes"] and "models.unload" in patch.html["data-indexes"]
     refused(page, "data.delete", {"what": "index", "id": "tiny"}, "is loaded")
-    assert "Unloaded tiny" in page.call("models.unload", {"id": "tiny"})["say"]
+    assert "Unloaded tiny" in page.call("models.unload", {"id": "tiny"}).say
 
 
 def test_verifying_is_a_job_and_its_end_is_the_state(page: Page) -> None:
     page.call("data.verify", {"id": "tiny"})
     ended(page, "check", "tiny")
-    assert "checked" in texts(page.call("data.refresh")["#data-indexes"])
+    assert "checked" in texts(page.call("data.refresh").html["data-indexes"])
     (page.workbench.workspace.indexes / "tiny" / "offsets.npy").write_bytes(b"x")
     page.call("data.verify", {"id": "tiny"})
     assert ended(page, "check", "tiny").error is not None
-    assert "damaged" in texts(page.call("data.refresh")["#data-indexes"])
+    assert "damaged" in texts(page.call("data.refresh").html["data-indexes"])
 
 
 def test_an_index_is_put_into_the_chain_of_build(page: Page) -> None:
     page.open("build/one?chain=read&set=tiny-qa")
-    assert page.call("data.use", {"id": "starter-bm25"})["go"] == "#/build/one"
-    bench = page.session("w")["build"]
+    assert page.call("data.use", {"id": "starter-bm25"}).go == "#/build/one"
+    bench = page.session("w").state(Bench)
     assert bench.chain.actions[0].target == "starter-bm25" and bench.past
 
 
@@ -127,7 +134,7 @@ def test_an_index_is_put_into_the_chain_of_build(page: Page) -> None:
 
 
 def preview(page: Page, **fields: Any) -> str:
-    return str(page.call("import.preview", fields)["#data-import"])
+    return str(page.call("import.preview", fields).html["data-import"])
 
 
 def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
@@ -138,12 +145,14 @@ def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
     indexes = {"indexes": ["bm25", "dense", "hybrid"], "encoder": "hashing", "cut": "whole"}
     page.call("import.start", {**fields, **indexes})
     ended(page, "import", "moons")
-    panel = page.call("import.show")["#data-import"]
+    panel = page.call("import.show").html["data-import"]
     assert "<progress" not in panel, "what is done has no bar left"
     assert "Imported moons." in panel and "moons-hybrid" in panel and "step 3 of 3" in texts(panel)
     patch = page.call("data.refresh")
-    assert all(f"moons-{way}" in patch["#data-indexes"] for way in ("bm25", "hashing", "hybrid"))
-    assert "step 1 of 3" in texts(page.call("import.again")["#data-import"])
+    assert all(
+        f"moons-{way}" in patch.html["data-indexes"] for way in ("bm25", "hashing", "hybrid")
+    )
+    assert "step 1 of 3" in texts(page.call("import.again").html["data-import"])
 
 
 def test_the_preview_survives_a_reload_and_belongs_to_its_window(page: Page) -> None:
@@ -268,14 +277,17 @@ def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Pat
     body = preview(page, path=str(tmp_path / "long.tsv"))
     assert "First passages" in body and "d1#0" not in body and "1 bad row." in texts(body)
     assert "1 of 1 passage (100 %) is longer than the 254 tokens that minilm reads" in texts(body)
-    patch = page.call("import.rechunk", {"cut": "default"})["#import-chunks"]
+    patch = page.call("import.rechunk", {"cut": "default"}).html["import-chunks"]
     assert "First chunks" in patch and "d1#2" in patch and "longer" not in patch
-    small = page.call("import.rechunk", {"cut": "default", "size": "40"})["#import-chunks"]
+    small = page.call("import.rechunk", {"cut": "default", "size": "40"}).html["import-chunks"]
     assert "d1#5" in small
     patch = page.call("import.rechunk", {"cut": "whole"})
-    assert "First passages" in patch["#import-chunks"] and "d1#0" not in patch["#import-chunks"]
+    assert (
+        "First passages" in patch.html["import-chunks"]
+        and "d1#0" not in patch.html["import-chunks"]
+    )
     own = {"cut": "own", "size": "10", "overlap": "2", "how": "blocks", "unit": "words"}
-    assert "d1#5" in page.call("import.rechunk", own)["#import-chunks"]
+    assert "d1#5" in page.call("import.rechunk", own).html["import-chunks"]
     refused(page, "import.rechunk", {**own, "size": ""}, "size of a chunk is empty")
     refused(page, "import.rechunk", {**own, "overlap": "10"}, "overlap")
 
@@ -284,7 +296,7 @@ def test_a_page_map_is_uploaded_beside_the_corpus(page: Page) -> None:
     preview(page, path=place(page))
     files = [{"path": place(page, "pages.json"), "name": "pages.json"}]
     assert "pages.json" in preview(page, files=files, kind="corpus", form="tsv", **{"as": "pages"})
-    assert page.session("w")["import"]["source"] == place(page)
+    assert page.session("w").state(ImportState).source == Path(place(page))
 
 
 def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -> None:
@@ -292,10 +304,10 @@ def test_an_import_that_fails_says_so_in_the_panel(page: Page, tmp_path: Path) -
     preview(page, path=str(tmp_path / "rows.tsv"))
     page.call("import.start", {"kind": "corpus", "form": "tsv", "name": "rows", "cut": "whole"})
     ended(page, "import", "rows")
-    panel = page.call("import.show")["#data-import"]
+    panel = page.call("import.show").html["data-import"]
     assert "problem" in panel and "d1" in panel and "tick the field" in panel
     assert "rows" not in page.workbench.workspace.corpus_cards()
-    back = page.call("import.show", {"step": "preview"})["#data-import"]
+    back = page.call("import.show", {"step": "preview"}).html["data-import"]
     assert "step 2 of 3" in texts(back) and "Leave bad rows out" in back
 
 
@@ -308,14 +320,16 @@ def test_paths_are_taken_as_people_paste_them(text: str) -> None:
 
 
 def test_an_index_is_built_from_the_drawer(page: Page) -> None:
-    drawer = page.call("data.build_form", {"id": "corpus.tsv"})["drawer"]
+    drawer = page.call("data.build_form", {"id": "corpus.tsv"}).drawer
     assert "Build an index" in drawer and "K1" in drawer
-    settings = page.call("data.build_kind", {"kind": "hnsw", "corpus": "moons"})["#build-settings"]
+    settings = page.call("data.build_kind", {"kind": "hnsw", "corpus": "moons"}).html[
+        "build-settings"
+    ]
     assert "Encoder" in settings and "Ef construction" in settings
     assert 'value="moons-hnsw"' in settings
     fields = {"kind": "hnsw", "path": place(page), "name": "near", "encoder": "hashing"}
     more = {"set-m": "8", "pages": place(page, "pages.json"), "cut": "whole"}
-    assert page.call("data.build", {**fields, **more})["drawer"] == ""
+    assert page.call("data.build", {**fields, **more}).drawer == ""
     ended(page, "build", "near")
     manifest = page.workbench.workspace.manifests()["near"]
     assert manifest.parameters["m"] == 8 and manifest.passages_without_page == 0
@@ -330,17 +344,17 @@ def test_the_shipped_corpus_brings_its_pages(page: Page) -> None:
 
 def test_an_estimate_says_what_a_build_takes_and_how_that_was_measured(page: Page) -> None:
     fields = {"kind": "bm25", "path": place(page), "cut": "whole"}
-    view = texts(page.call("data.estimate", fields)["#build-estimate"])
+    view = texts(page.call("data.estimate", fields).html["build-estimate"])
     assert all(words in view for words in ("Passages 6", "Memory while building", "was measured"))
 
 
 def test_retrievers_are_combined_under_a_name(page: Page) -> None:
-    drawer = page.call("data.combine_form", {"parts": "tiny"})["drawer"]
+    drawer = page.call("data.combine_form", {"parts": "tiny"}).drawer
     assert 'value="tiny" checked' in drawer and "Weights" in drawer
-    rerank = page.call("data.combine_way", {"way": "llm-rerank"})["#combine-settings"]
+    rerank = page.call("data.combine_way", {"way": "llm-rerank"}).html["combine-settings"]
     assert "titan" in rerank and "Window" in rerank
     fields = {"way": "rrf", "parts": ["tiny", "starter-bm25"], "set-depth": "50", "name": "both"}
-    assert page.call("data.combine", fields)["go"] == "#/data/index?id=both"
+    assert page.call("data.combine", fields).go == "#/data/index?id=both"
     saved = json.loads(Path(place(page, "retrievers.json")).read_text())
     assert saved["both"]["settings"] == {"depth": 50}, "only what differs from the defaults"
     refused(page, "data.combine", {"way": "rrf", "name": "none"}, "No retriever is chosen")
@@ -354,9 +368,11 @@ def test_a_search_marks_the_gold_of_the_chosen_question(page: Page) -> None:
     body = view_of(page, "data/index?id=tiny&set=tiny-qa&q=q4")
     assert "Which river flows through ten countries?" in body and "6" in texts(body)
     fields = {"id": "tiny", "query": "river ten countries", "k": "3", "set": "tiny-qa", "q": "q4"}
-    found = page.call("index.search", fields)["#index-hits"]
+    found = page.call("index.search", fields).html["index-hits"]
     assert "gold page" in found and "first gold page at rank 1" in found and "Danube" in found
-    cut = page.call("index.search", {**fields, "query": "moon", "q": "q6", "k": "1"})["#index-hits"]
+    cut = page.call("index.search", {**fields, "query": "moon", "q": "q6", "k": "1"}).html[
+        "index-hits"
+    ]
     assert "cuts it off" in cut or "rank 1" in cut
 
 
@@ -368,7 +384,7 @@ def test_a_search_offers_the_questions_whose_gold_the_index_holds(page: Page) ->
 
 def test_another_index_is_asked_the_same_question(page: Page) -> None:
     fields = {"id": "starter-bm25", "set": "tiny-qa", "q": "q4", "query": "Which river?"}
-    go = page.call("index.switch", fields)["go"]
+    go = page.call("index.switch", fields).go
     body = view_of(page, go)
     assert 'value="Which river?"' in body and 'value="q4"' in body
     assert '<option value="starter-bm25" selected>' in body
@@ -376,8 +392,8 @@ def test_another_index_is_asked_the_same_question(page: Page) -> None:
 
 def test_a_question_is_chosen_by_id_or_words(page: Page) -> None:
     patch = page.call("index.offer", {"id": "tiny", "set": "tiny-qa", "q": "lamar"})
-    assert "In which state is Lamar County?" in patch["#index-query"]
-    assert patch["address"].endswith("set=tiny-qa&q=q3")
+    assert "In which state is Lamar County?" in patch.html["index-query"]
+    assert patch.address.endswith("set=tiny-qa&q=q3")
     unknown = {"id": "tiny", "set": "tiny-qa", "q": "zebra"}
     refused(page, "index.offer", unknown, "No question of tiny-qa")
 
@@ -386,7 +402,7 @@ def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
     list(page.workbench.data.build_index("near", place(page), "hnsw", encoder="hashing"))
     assert "Ef search" in view_of(page, "data/index?id=near")
     fields = {"id": "near", "query": "moon", "k": "2", "set": "tiny-qa", "q": ""}
-    hits = page.call("index.search", {**fields, "knob-ef_search": "40"})["#index-hits"]
+    hits = page.call("index.search", {**fields, "knob-ef_search": "40"}).html["index-hits"]
     assert "2 of k = 2" in hits
     refused(
         page, "index.search", {**fields, "knob-ef_search": "0"}, "ef_search must be", SettingError
@@ -396,7 +412,7 @@ def test_the_settings_of_a_search_are_used_and_checked(page: Page) -> None:
 def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None:
     for address in ("index?id=nothing", "corpus?id=nothing", "dataset?id=nothing"):
         patch = page.open(f"data/{address}")
-        assert patch["go"] == "#/data/list" and "nothing" in patch["say"]
+        assert patch.go == "#/data/list" and "nothing" in patch.say
 
 
 # reading
@@ -404,7 +420,7 @@ def test_an_address_that_names_nothing_goes_back_and_says_so(page: Page) -> None
 
 def rows(page: Page, view: str, **key: str) -> list[tuple[str, str]]:
     name, key = f"data-{view}", {"view": view, "find": "", **key}
-    return page.list_rows({"list": name, "key": key, "start": 0, "count": 100})["rows"]  # type: ignore[no-any-return]
+    return page.list_rows({"list": name, "key": key, "start": 0, "count": 100}).rows
 
 
 def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
@@ -413,18 +429,18 @@ def test_a_corpus_is_read_filtered_and_cut(page: Page) -> None:
     assert "The Danube flows through ten countries" in body and 'data-at="3"' in body
     assert len(rows(page, "corpus", id="moons")) == 6
     patch = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "pluto"})
-    assert patch["address"] == "#/data/corpus?id=moons&find=pluto"
-    assert "1 passage" in patch["#corpus-list"]
+    assert patch.address == "#/data/corpus?id=moons&find=pluto"
+    assert "1 passage" in patch.html["corpus-list"]
     assert [row[0] for row in rows(page, "corpus", id="moons", find="pluto")] == ["6"]
     empty = page.call("read.refilter", {"view": "corpus", "id": "moons", "find": "zebra"})
-    assert "No passage holds these words" in empty["#corpus-list"]
-    passage = page.call("read.pick", {"view": "corpus", "id": "2", "index": 1}, id="moons")[
-        "#corpus-chosen"
+    assert "No passage holds these words" in empty.html["corpus-list"]
+    passage = page.call("read.pick", {"view": "corpus", "id": "2", "index": 1}, id="moons").html[
+        "corpus-chosen"
     ]
     assert "Triton" in passage
     own = {"corpus": "moons", "doc": "2", "cut": "own", "size": "4"}
-    assert "3 chunks" in page.call("read.cut", own)["#corpus-text"]
-    pasted = page.call("read.cut", {**own, "text": "one two three four five"})["#corpus-text"]
+    assert "3 chunks" in page.call("read.cut", own).html["corpus-text"]
+    pasted = page.call("read.cut", {**own, "text": "one two three four five"}).html["corpus-text"]
     assert "2 chunks, 1 to 4 words" in pasted and "five" in pasted
 
 
@@ -438,11 +454,11 @@ def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
     assert '<h2 dir="auto">' in body, "Arabic and Hebrew begin at the right"
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
     assert [row[0] for row in rows(page, "dataset", id="tiny-qa", find="pluto")] == ["q6"]
-    record = page.call("read.pick", {"view": "dataset", "id": "q3"}, id="tiny-qa")[
-        "#dataset-chosen"
+    record = page.call("read.pick", {"view": "dataset", "id": "q3"}, id="tiny-qa").html[
+        "dataset-chosen"
     ]
     assert "Texas" in record and "wikipedia_id" in record
-    covered = texts(page.call("read.covered", {"id": "tiny-qa"})["#dataset-covered"])
+    covered = texts(page.call("read.covered", {"id": "tiny-qa"}).html["dataset-covered"])
     assert "tiny 100.0 % 6 of 6" in covered and "starter-bm25 0.0 % 0 of 6" in covered
 
 
@@ -450,7 +466,7 @@ def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
 
 
 @pytest.fixture
-def begun(page: Page) -> Page:
+def builder_page(page: Page) -> Page:
     articles = page.workbench.workspace.path / "articles.jsonl"
     named = [{"title": t, "content": f"{t}. {TEXT}", "date": "2022-01-01"} for t in ("One", "Two")]
     write_lines(articles, named)
@@ -465,7 +481,7 @@ def test_every_builder_shows_its_own_settings(page: Page) -> None:
     drawn = view_of(page, "data/builder")
     assert "Articles of a corpus" in drawn
     assert "question set" not in drawn and "its questions as a dataset" in drawn
-    form = page.call("builder.redraw", {"maker": "templates"})["#builder-form"]
+    form = page.call("builder.redraw", {"maker": "templates"}).html["builder-form"]
     assert "Tables" in form and "Articles of a corpus" not in form
     assert "extractive-reader" not in form, "a model that only copies is not offered"
 
@@ -475,67 +491,73 @@ def test_a_dataset_without_a_question_is_no_success() -> None:
     assert 'class="good"' in outcome(BuilderReport(name="mine", questions=2))
 
 
-def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(begun: Page) -> None:
-    body = view_of(begun, "data/builder?id=mine&stage=4-questions")
+def test_a_builder_goes_on_as_a_job_and_its_stages_are_read(builder_page: Page) -> None:
+    body = view_of(builder_page, "data/builder?id=mine&stage=4-questions")
     words = texts(body)
     assert "mine: 1 question." in words and "1 no question in the reply" in words
     assert "Where did the first festival happen?" in words
     assert "&lt;b&gt;everybody" in body or "everybody" not in body
-    left = begun.call("builder.rows", {"id": "mine", "stage": "4-questions", "which": "left out"})
-    assert "no question in the reply" in left["#builder-rows"]
-    assert "Where did" not in left["#builder-rows"]
-    assert "mine" in view_of(begun, "data/builder")
+    left = builder_page.call(
+        "builder.rows", {"id": "mine", "stage": "4-questions", "which": "left out"}
+    )
+    assert "no question in the reply" in left.html["builder-rows"]
+    assert "Where did" not in left.html["builder-rows"]
+    assert "mine" in view_of(builder_page, "data/builder")
 
 
-def test_an_edited_row_stays_when_the_builder_continues(begun: Page) -> None:
-    rows = begun.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
+def test_an_edited_row_stays_when_the_builder_continues(builder_page: Page) -> None:
+    rows = builder_page.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
     row = next(r for r in map(json.loads, rows.read_text().splitlines()) if not r["question"])
     data = {"id": "mine", "stage": "4-questions", "row": row["id"]}
-    assert "&#34;question&#34;" in begun.call("builder.edit", data)["dialog"]
+    assert "&#34;question&#34;" in builder_page.call("builder.edit", data).dialog
     changed = {**row, "question": "What was by the sea?", "keep": True}
-    begun.call("builder.save", {**data, "json": json.dumps(changed)})
-    begun.call("builder.continue", {"id": "mine"})
-    assert ended(begun, "dataset builder", "mine").result.stored.questions == 2
-    stages = texts(begun.call("builder.follow", {"id": "mine"})["#builder-stages"])
+    builder_page.call("builder.save", {**data, "json": json.dumps(changed)})
+    builder_page.call("builder.continue", {"id": "mine"})
+    assert ended(builder_page, "dataset builder", "mine").result.stored.questions == 2
+    stages = texts(builder_page.call("builder.follow", {"id": "mine"}).html["builder-stages"])
     assert "1 changed by hand" in stages
-    begun.call("builder.toggle", data)
+    builder_page.call("builder.toggle", data)
     stored = {r["id"]: r for r in map(json.loads, rows.read_text().splitlines())}
     assert stored[row["id"]]["keep"] is False
-    refused(begun, "builder.save", {**data, "json": "{"}, "not valid JSON")
+    refused(builder_page, "builder.save", {**data, "json": "{"}, "not valid JSON")
 
 
-def test_an_annotator_keeps_corrects_or_rejects_row_after_row(begun: Page) -> None:
+def test_an_annotator_keeps_corrects_or_rejects_row_after_row(builder_page: Page) -> None:
     data = {"id": "mine", "stage": "4-questions"}
-    file = begun.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
-    assert "Check row by row (0 of 1)" in begun.call("builder.rows", data)["#builder-rows"]
-    articles = begun.call("builder.rows", {"id": "mine", "stage": "1-articles"})["#builder-rows"]
-    assert "Check row by row" not in articles, "nobody corrects an article"
-    drawer = begun.call("builder.check", data)["drawer"]
+    file = builder_page.workbench.workspace.path / "experiments" / "mine" / "4-questions.jsonl"
+    assert (
+        "Check row by row (0 of 1)" in builder_page.call("builder.rows", data).html["builder-rows"]
+    )
+    articles = builder_page.call("builder.rows", {"id": "mine", "stage": "1-articles"}).html[
+        "builder-rows"
+    ]
+    assert "Check row by row" not in articles, "an article needs no correction"
+    drawer = builder_page.call("builder.check", data).drawer
     assert "Check 1 of 1" in drawer and "Where did the first festival happen?" in drawer
     kept = next(r for r in map(json.loads, file.read_text().splitlines()) if r["question"])
     place = {**data, "row": kept["id"], "f:question": "Where was the festival?", "keep": "yes"}
-    refused(begun, "builder.checked", {**place, "f:question": " "}, "question is empty")
-    refused(begun, "builder.checked", {**place, "f:stamp": "x"}, "has no field 'stamp'")
+    refused(builder_page, "builder.checked", {**place, "f:question": " "}, "question is empty")
+    refused(builder_page, "builder.checked", {**place, "f:stamp": "x"}, "has no field 'stamp'")
     answers = {"f:answers": "by the sea\n\nat the shore"}
-    patch = begun.call("builder.checked", {**place, **answers})
-    assert "Every row is checked" in patch["say"] and "checked" in patch["#builder-rows"]
-    begun.call("builder.continue", {"id": "mine"})
-    ended(begun, "dataset builder", "mine")
-    dataset = (begun.workbench.workspace.path / "datasets" / "mine.jsonl").read_text()
+    patch = builder_page.call("builder.checked", {**place, **answers})
+    assert "Every row is checked" in patch.say and "checked" in patch.html["builder-rows"]
+    builder_page.call("builder.continue", {"id": "mine"})
+    ended(builder_page, "dataset builder", "mine")
+    dataset = (builder_page.workbench.workspace.path / "datasets" / "mine.jsonl").read_text()
     assert "Where was the festival?" in dataset and "at the shore" in dataset
-    begun.call("builder.checked", {**data, "row": kept["id"], "keep": ""})
-    assert "(1 of 1)" in begun.call("builder.rows", data)["#builder-rows"]
-    begun.call("builder.continue", {"id": "mine"})
-    assert ended(begun, "dataset builder", "mine").result.stored.questions == 0
+    builder_page.call("builder.checked", {**data, "row": kept["id"], "keep": ""})
+    assert "(1 of 1)" in builder_page.call("builder.rows", data).html["builder-rows"]
+    builder_page.call("builder.continue", {"id": "mine"})
+    assert ended(builder_page, "dataset builder", "mine").result.stored.questions == 0
 
 
 def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
     article = {"title": "One", "content": TEXT, "date": "2022-01-01"}
     write_lines(Path(place(page, "a.jsonl")), [article])
     fields = {"maker": "barag", "name": "later", "llm": "writer", "path": place(page, "a.jsonl")}
-    plan = texts(page.call("builder.plan", fields)["#builder-plan"])
+    plan = texts(page.call("builder.plan", fields).html["builder-plan"])
     assert "4-questions" in plan and not (page.workbench.workspace.path / "experiments").exists()
-    assert "Plan" in page.call("builder.pilot", fields)["#builder-plan"]
+    assert "Plan" in page.call("builder.pilot", fields).html["builder-plan"]
 
 
 # refusals

@@ -38,11 +38,11 @@ def sweep(page: Page, **changes: Any) -> str:
     page.open("experiments/list?kind=sweep")
     fields = {**SWEEP, **changes}
     varied = {name[2:]: fields[name] for name in fields if name.startswith("v:")}
-    page.session("w")["design"].vary = varied
-    return texts(page.call("experiments.change", fields)["#x-plan"])
+    page.session("w").state(Design).vary = varied
+    return texts(page.call("experiments.change", fields).html["x-plan"])
 
 
-def ended(page: Page) -> None:
+def wait_for_jobs(page: Page) -> None:
     wait(page.workbench.jobs.list(), 60)
 
 
@@ -50,7 +50,7 @@ def ran(page: Page, **changes: Any) -> str:
     """A sweep of k that has ended; returns the list of what is done."""
     sweep(page, **changes)
     page.call("experiments.run", {**SWEEP, **changes})
-    ended(page)
+    wait_for_jobs(page)
     return text_of(page, "experiments/list").partition("Done")[2]
 
 
@@ -69,13 +69,13 @@ def test_a_chain_of_another_corpus_is_swept_on_a_dataset_that_it_covers(page: Pa
     drawn = view_of(page, "experiments/list")
     assert chosen("starter-qa") in drawn
     fields = {**SWEEP, "v:k": ["3"], "dataset": "starter-qa", "chain": "read"}
-    assert chosen("tiny-qa") in page.call("experiments.change", fields)["#x-form"]
+    assert chosen("tiny-qa") in page.call("experiments.change", fields).html["x-form"]
     page.call("experiments.change", fields)
     drawn = view_of(page, "experiments/list")
     assert chosen("starter-qa") in drawn  # chosen by the user, for the same index
     page.open("experiments/list?kind=tradeoff", window="other")
     fields = {"indexes": ["tiny"], "dataset": "starter-qa", "k": "5", "limit": ""}
-    drawn = page.call("experiments.change", fields, window="other")["#x-form"]
+    drawn = page.call("experiments.change", fields, window="other").html["x-form"]
     assert chosen("tiny-qa") in drawn
 
 
@@ -92,7 +92,7 @@ def test_a_benchmark_is_offered_by_its_title_with_its_settings_and_its_printed_t
 ) -> None:
     drawn = view_of(page, f"experiments/list?kind=suite&paper={paper}")
     assert f">{title}</button>" in drawn and 'name="s:data"' in drawn and f"table={table}" in drawn
-    plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper})["#x-plan"])
+    plan = texts(page.call("experiments.change", {"suite": paper, "shown": paper}).html["x-plan"])
     assert "The setting data is empty: it takes" in plan
     printed = text_of(page, f"experiments/published?table={table}")
     assert title in printed and "BM25" in printed
@@ -105,11 +105,11 @@ def test_the_sets_of_the_chosen_folder_are_offered(page: Page, tmp_path: Path) -
     for suite, sets in (("rgb-noise", ["en_fact", "zh_int"]), ("barag-modes", ["A_f"])):
         fields = {"suite": suite, "shown": suite, "s:data": str(tmp_path)}
         page.call("experiments.change", {"suite": suite})
-        drawn = page.call("experiments.change", fields)["#x-form"]
+        drawn = page.call("experiments.change", fields).html["x-form"]
         offered = drawn.partition('<select name="s:set">')[2].partition("</select>")[0]
         assert all(f'<option value="{name}">' in offered for name in sets)
         assert "notes" not in offered
-        drawn = page.call("experiments.change", {**fields, "s:data": "starter-qa"})["#x-form"]
+        drawn = page.call("experiments.change", {**fields, "s:data": "starter-qa"}).html["x-form"]
         assert '<select name="s:set">' not in drawn and 'name="s:set"' in drawn
 
 
@@ -134,21 +134,21 @@ def test_a_plan_never_says_that_a_tenth_of_the_answers_makes_a_larger_difference
 def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -> None:
     drawn = view_of(page, "experiments/list?kind=suite&paper=barag")
     assert "<h3><b>3</b>" in drawn
-    tables = page.call("experiments.change", {"suite": "barag-tables"})["#x-form"]
+    tables = page.call("experiments.change", {"suite": "barag-tables"}).html["x-form"]
     assert "folder of run files" in tables and "<h3><b>3</b>" not in tables
     page.open("experiments/list?kind=tradeoff")
     fields = {"indexes": ["tiny"], "dataset": "tiny-qa", "k": "5", "limit": ""}
-    plan = texts(page.call("experiments.change", fields)["#x-plan"])
+    plan = texts(page.call("experiments.change", fields).html["x-plan"])
     assert "measurement" in plan and "0 questions" not in plan
 
 
 def test_a_field_is_added_with_choices_of_its_own_and_removed_again(page: Page) -> None:
     sweep(page)
-    steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"})["#x-form"]
+    steps = page.call("experiments.add_field", {**SWEEP, "field": "llm"}).html["x-form"]
     assert "Vary Model (the chain has" in texts(steps) and 'value="echo"' in steps
-    plan = page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]})["#x-plan"]
+    plan = page.call("experiments.change", {**SWEEP, "v:llm": ["titan", "echo"]}).html["x-plan"]
     assert "4 variants" in texts(plan)
-    steps = page.call("experiments.drop_field", {**SWEEP, "field": "llm"})["#x-form"]
+    steps = page.call("experiments.drop_field", {**SWEEP, "field": "llm"}).html["x-form"]
     assert "Vary Model" not in texts(steps)
 
 
@@ -161,7 +161,7 @@ def test_another_value_may_be_typed(page: Page) -> None:
 def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) -> None:
     sweep(page)
     page.call("experiments.add_field", {**SWEEP, "field": "2.template"})
-    dialog = page.call("experiments.ask_prompt", {"field": "2.template"})["dialog"]
+    dialog = page.call("experiments.ask_prompt", {"field": "2.template"}).dialog
     assert "Passages: {response[0]}" in dialog
     text = "First, (second),\n{question}"
     fields = {"field": "2.template", "title": "short one", "template": text}
@@ -174,8 +174,8 @@ def test_prompts_are_compared_whatever_commas_and_lines_they_have(page: Page) ->
 
 def ran_with(page: Page, fields: dict[str, Any]) -> str:
     page.call("experiments.run", fields)
-    ended(page)
-    return texts(page.call("experiments.news")["#x-done"])
+    wait_for_jobs(page)
+    return texts(page.call("experiments.news").html["x-done"])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_what_cannot_run_is_a_sentence_in_the_plan_and_the_button_does_nothing(
     page: Page, changes: dict[str, Any], sentence: str
 ) -> None:
     sweep(page)
-    plan = page.call("experiments.change", {**SWEEP, **changes})["#x-plan"]
+    plan = page.call("experiments.change", {**SWEEP, **changes}).html["x-plan"]
     assert sentence in texts(plan) and "disabled" in plan
     with pytest.raises(UsageError if "metric" not in changes else NotFoundError):
         page.call("experiments.run", {**SWEEP, **changes})
@@ -219,13 +219,13 @@ def test_variants_that_search_the_same_index_count_it_once(page: Page) -> None:
 def test_two_windows_choose_for_themselves(page: Page) -> None:
     sweep(page, limit="10")
     other = page.open("experiments/list", window="other")
-    assert page.session("other")["design"].limit == "" and "#x-plan" in other
+    assert page.session("other").state(Design).limit == "" and "x-plan" in other.html
 
 
 def test_the_steps_are_drawn_again_only_where_they_have_other_fields(page: Page) -> None:
     sweep(page)
-    assert "#x-form" not in page.call("experiments.change", {**SWEEP, "limit": "10"})
-    assert "#x-form" in page.call("experiments.change", {**SWEEP, "chain": "title"})
+    assert "x-form" not in page.call("experiments.change", {**SWEEP, "limit": "10"}).html
+    assert "x-form" in page.call("experiments.change", {**SWEEP, "chain": "title"}).html
 
 
 # estimates
@@ -234,8 +234,8 @@ def test_the_steps_are_drawn_again_only_where_they_have_other_fields(page: Page)
 def test_an_estimate_asks_three_questions_a_run_and_the_plan_has_what_they_took(page: Page) -> None:
     sweep(page)
     page.call("experiments.estimate", SWEEP)
-    ended(page)
-    plan = texts(page.call("experiments.show_plan", {"name": "ks"})["#x-plan"])
+    wait_for_jobs(page)
+    plan = texts(page.call("experiments.show_plan", {"name": "ks"}).html["x-plan"])
     assert "from 6 questions asked" in plan and "Estimate again" in plan
     assert not page.workbench.runs.list()
     assert re.search("16 calls to models, [36] of them from the cache, and 16 searches", plan)
@@ -244,8 +244,10 @@ def test_an_estimate_asks_three_questions_a_run_and_the_plan_has_what_they_took(
 def test_an_estimate_that_failed_says_why(page: Page) -> None:
     sweep(page, **{"v:llm": ["mute"]})
     page.call("experiments.estimate", {**SWEEP, "v:llm": ["mute"]})
-    ended(page)
-    assert "could not be probed" in page.call("experiments.show_plan", {"name": "ks"})["#x-plan"]
+    wait_for_jobs(page)
+    assert (
+        "could not be probed" in page.call("experiments.show_plan", {"name": "ks"}).html["x-plan"]
+    )
 
 
 def test_a_plan_of_cached_answers_takes_no_time(page: Page) -> None:
@@ -307,13 +309,13 @@ def test_stopped_and_continued_nothing_is_asked_twice(page: Page) -> None:
     while not (getattr(event := next(follow), "done", 0) and getattr(event, "task", "")):
         pass
     page.call("jobs.stop", {"id": job.id})
-    ended(page)
-    line = texts(page.call("experiments.news")["#x-done"])
+    wait_for_jobs(page)
+    line = texts(page.call("experiments.news").html["x-done"])
     assert "Continue" in line and "not ended" in line
     assert "It has not ended" in view_of(page, "experiments/one?id=ks")
     page.call("experiments.resume", {"id": "ks"})
-    ended(page)
-    assert "Continue" not in texts(page.call("experiments.news")["#x-done"])
+    wait_for_jobs(page)
+    assert "Continue" not in texts(page.call("experiments.news").html["x-done"])
 
 
 def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
@@ -325,7 +327,7 @@ def test_an_experiment_that_failed_says_why_in_its_line(page: Page) -> None:
 
 def test_the_list_of_what_is_done_is_read_again_only_after_an_end(page: Page) -> None:
     ran(page)
-    assert "#x-done" not in page.call("experiments.news")
+    assert "x-done" not in page.call("experiments.news").html
 
 
 # one experiment
@@ -345,11 +347,11 @@ def test_the_ranking_has_paired_differences_intervals_and_holms_p(page: Page) ->
 
 def test_names_and_labels_are_text_never_markup(page: Page) -> None:
     sweep(page)
-    page.session("w")["design"].vary["2.template"] = []
+    page.session("w").state(Design).vary["2.template"] = []
     fields = {"field": "2.template", "title": "<b>x</b>", "template": "{question}"}
     page.call("experiments.add_prompt", fields)
     page.call("experiments.run", {**SWEEP, "v:k": ["2"], "v:2.template": ["<b>x</b>"]})
-    ended(page)
+    wait_for_jobs(page)
     assert "<b>x</b>" not in view_of(page, "experiments/one?id=ks")
     assert "<b>x</b>" not in view_of(page, "experiments/list")
 
@@ -358,23 +360,23 @@ def test_a_ranking_is_saved_in_four_forms(page: Page) -> None:
     ran(page)
     begins = {"csv": "variant,", "tex": r"\begin{tabular}", "html": "<!doctype html>", "json": "{"}
     for form, beginning in begins.items():
-        file = page.call("experiments.export", {"id": "ks", "suffix": form})["download"]
-        assert file["name"] == f"ks.{form}" and file["text"].startswith(beginning)
+        file = page.call("experiments.export", {"id": "ks", "suffix": form}).download
+        assert file.name == f"ks.{form}" and file.text.startswith(beginning)
 
 
 def test_an_earlier_sweep_comes_back_into_the_steps(page: Page) -> None:
     ran(page, limit="4", metric="f1")
-    page.session("w")["design"] = type(page.session("w")["design"])()
+    page.session("w").put(Design())
     patch = page.call("experiments.again", {"id": "ks"})
-    design = page.session("w")["design"]
-    assert patch["go"] == "#/experiments/list?kind=sweep"
+    design = page.session("w").state(Design)
+    assert patch.go == "#/experiments/list?kind=sweep"
     assert design.vary == {"k": ["1", "2"]} and (design.limit, design.metric) == ("4", "f1")
     assert design.chain == "read" and design.dataset == "tiny-qa" and design.name == ""
 
 
 def test_an_address_of_what_is_not_there_opens_the_place_and_says_so(page: Page) -> None:
     patch = page.open("experiments/one?id=gone")
-    assert patch["go"] == "#/experiments/list" and "no experiment gone" in patch["say"]
+    assert patch.go == "#/experiments/list" and "no experiment gone" in patch.say
 
 
 @pytest.mark.slow
@@ -393,11 +395,11 @@ def test_a_damaged_experiment_is_a_marked_row_and_told_when_it_is_opened(page: P
 def suite(page: Page, **changes: Any) -> Any:
     """Choose the small benchmark, and run it to its end."""
     page.open("experiments/list?kind=suite")
-    page.session("w")["design"].suite = "small-alone"
+    page.session("w").state(Design).suite = "small-alone"
     fields = {**SUITE, "name": "mine", "s:words": "short", "s:times": "2", **changes}
     page.call("experiments.change", fields)
     page.call("experiments.run", fields)
-    ended(page)
+    wait_for_jobs(page)
     return fields
 
 
@@ -414,19 +416,19 @@ def test_a_benchmark_shows_its_tables_plots_notes_and_parts(page: Page) -> None:
 @pytest.mark.usefixtures("small_suites")
 def test_settings_are_controls_of_their_kind_and_are_checked(page: Page) -> None:
     page.open("experiments/list?kind=suite")
-    page.session("w")["design"].suite = "small-alone"
+    page.session("w").state(Design).suite = "small-alone"
     drawn = view_of(page, "experiments/list?kind=suite")
     assert '<select name="s:words">' in drawn
     assert 'name="s:times" value="2" step="1" min="1" max="5"' in drawn
     assert 'type="checkbox" name="s:search"' in drawn
-    plan = page.call("experiments.change", {**SUITE, "s:times": "9"})["#x-plan"]
+    plan = page.call("experiments.change", {**SUITE, "s:times": "9"}).html["x-plan"]
     assert "times must be a whole number from 1 to 5" in texts(plan)
-    plan = page.call("experiments.change", {**SUITE, "s:note": "wrong"})["#x-plan"]
+    plan = page.call("experiments.change", {**SUITE, "s:note": "wrong"}).html["x-plan"]
     assert "such a note is refused" in texts(plan)
 
 
 def test_a_setting_is_a_chooser_of_what_it_names_and_a_path_is_typed_or_chosen(page: Page) -> None:
-    design = page.session("w").setdefault("design", Design(suite="rgb-testbed"))
+    page.session("w").put(design := Design(suite="rgb-testbed"))
     testbed = view_of(page, "experiments/list?kind=suite")
     assert '<input name="s:data" value="" placeholder="a dataset or a file"' in testbed
     assert 'list="s:data-offers"' in testbed and '<option value="tiny-qa">' in testbed
@@ -458,7 +460,7 @@ def test_a_published_table_has_no_empty_column_and_short_cells_in_one_line(page:
 def test_an_earlier_benchmark_comes_back_into_the_steps(page: Page) -> None:
     suite(page, **{"s:times": "1", "s:search": "on"})
     page.call("experiments.again", {"id": "mine"})
-    settings = page.session("w")["design"].settings["small-alone"]
+    settings = page.session("w").state(Design).settings["small-alone"]
     assert settings["times"] == "1" and settings["search"] == "on"
 
 
@@ -466,8 +468,8 @@ def test_an_earlier_benchmark_comes_back_into_the_steps(page: Page) -> None:
 def test_files_are_saved_and_no_other_file_is_reached(page: Page) -> None:
     suite(page)
     file = {"id": "mine", "file": "raw/answers.txt"}
-    saved = page.call("experiments.save_file", file)["download"]
-    assert saved["name"] == "answers.txt" and saved["base64"]
+    saved = page.call("experiments.save_file", file).download
+    assert saved.name == "answers.txt" and saved.base64
     for name in ("../../llms.json", "report.json", "gone.txt"):
         refused(page, "experiments.save_file", {"id": "mine", "file": name}, "has no file")
 
@@ -477,13 +479,13 @@ def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page)
     head, row = "part,qid,category,question,required,prediction", '"Who, <b>now</b>?",Titan,Triton'
     file.write_text(f"{head}\n,q1,,{row}\n")
     assert "Label the errors" in view_of(page, "experiments/one?id=noise")
-    drawer = page.call("experiments.edit_file", {"id": "noise", "file": file.name})["drawer"]
+    drawer = page.call("experiments.edit_file", {"id": "noise", "file": file.name}).drawer
     assert "Who, &lt;b&gt;now&lt;/b&gt;?" in drawer and "long distance" in drawer
     page.open("experiments/list")
     labels = {"id": "noise", "file": file.name, "c:0": "concept confusion"}
     page.call("experiments.save_labels", labels)
     assert file.read_text().splitlines()[1] == f",q1,concept confusion,{row}"
-    assert page.session("w")["design"].settings["rgb-noise"]["labels"] == str(file)
+    assert page.session("w").state(Design).settings["rgb-noise"]["labels"] == str(file)
 
 
 @pytest.mark.slow
@@ -491,26 +493,26 @@ def test_baselines_of_a_run_stand_around_it(page: Page) -> None:
     ran(page)
     page.open("experiments/list?run=ks%20k%3D2")
     fields = {"run": "ks k=2", "name": ""}
-    assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
+    assert "3 baselines" in texts(page.call("experiments.change", fields).html["x-plan"])
     long = {**fields, "long_context": "on"}
-    assert "4 baselines" in texts(page.call("experiments.change", long)["#x-plan"])
-    assert "3 baselines" in texts(page.call("experiments.change", fields)["#x-plan"])
+    assert "4 baselines" in texts(page.call("experiments.change", long).html["x-plan"])
+    assert "3 baselines" in texts(page.call("experiments.change", fields).html["x-plan"])
     page.call("experiments.run", fields)
-    ended(page)
+    wait_for_jobs(page)
     one = text_of(page, "experiments/one?id=ks%20k%3D2%20baselines")
     assert "closed book" in one and "oracle passage" in one
     assert "the run less oracle passage" in one and "p, corrected" in one
     file = page.call("experiments.export", {"id": "ks k=2 baselines", "suffix": "csv"})
-    assert "the run less oracle passage" in file["download"]["text"]
+    assert "the run less oracle passage" in file.download.text
 
 
 def test_a_folder_of_chains_is_run_and_ranked(page: Page) -> None:
     page.open("experiments/list?kind=batch")
     fields = {"chains": ["read", "title"], "dataset": "tiny-qa", "name": "both"}
     fields |= {"folder": "", "limit": "", "llm": ""}
-    assert "2 chains" in texts(page.call("experiments.change", fields)["#x-plan"])
+    assert "2 chains" in texts(page.call("experiments.change", fields).html["x-plan"])
     page.call("experiments.run", fields)
-    ended(page)
+    wait_for_jobs(page)
     one = text_of(page, "experiments/one?id=both")
     assert "No winner: title leads." in one and "read" in one
 
@@ -521,11 +523,11 @@ def test_an_index_trade_off_is_measured_drawn_and_saved(page: Page) -> None:
     fields = {"indexes": ["tiny"], "dataset": "tiny-qa", "limit": "", "k": "2", "name": "cost"}
     page.call("experiments.change", fields)
     page.call("experiments.run", fields)
-    ended(page)
+    wait_for_jobs(page)
     one = view_of(page, "experiments/one?id=cost&x=disk&y=Rprec")
     assert "tiny has R-precision" in texts(one) and "R-precision against Disk" in one
-    file = page.call("experiments.export", {"id": "cost", "suffix": "csv"})["download"]
-    assert file["text"].startswith("index,")
+    file = page.call("experiments.export", {"id": "cost", "suffix": "csv"}).download
+    assert file.text.startswith("index,")
 
 
 # published tables
@@ -541,11 +543,11 @@ def test_every_published_table_opens_and_is_saved(page: Page) -> None:
     assert ">LLM<" in drawn and ">yes<" in drawn and ">True<" not in drawn
     drawn = view_of(page, "experiments/published?table=rgb:1")
     assert "96.33" in drawn and "67.68 is not" in drawn
-    saved = page.call("published.save", {"table": "rgb:1", "suffix": "tex"})["download"]["text"]
+    saved = page.call("published.save", {"table": "rgb:1", "suffix": "tex"}).download.text
     assert "ChatGPT" in saved
     with pytest.raises(NotFoundError):
         page.open("experiments/published?table=rgb:99")
-    saved = page.call("published.save", {"table": "rgb:1", "suffix": "json"})["download"]["text"]
+    saved = page.call("published.save", {"table": "rgb:1", "suffix": "json"}).download.text
     assert json.loads(saved)["rows"][0]["values"]["en_0"] == 96.33
 
 
@@ -553,9 +555,11 @@ def test_papers_lists_every_table_is_searched_and_reached_from_experiments(page:
     assert 'href="#/experiments/published"' in view_of(page, "experiments/list")
     drawn = view_of(page, "experiments/published")
     assert drawn.count("table=") == 2 * len(published_names()), "a link and the row of every table"
-    few = page.call("published.search", {"words": "diskann memory"})["#x-papers"]
+    few = page.call("published.search", {"words": "diskann memory"}).html["x-papers"]
     assert "table=ralle:4" in few and "table=rgb" not in few
-    assert "try fewer of them" in page.call("published.search", {"words": "nothing"})["#x-papers"]
+    assert (
+        "try fewer of them" in page.call("published.search", {"words": "nothing"}).html["x-papers"]
+    )
     assert "try fewer of them" in view_of(page, "experiments/published")
 
 

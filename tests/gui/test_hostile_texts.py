@@ -22,9 +22,10 @@ from hostile_workspace import (
 
 from rallebench.core.errors import RalleError
 from rallebench.gui import html
+from rallebench.gui.events import Rows
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
-from rallebench.gui.patches import as_sent, is_html
+from rallebench.gui.patches import Patch
 from rallebench.services.workbench import Workbench
 
 AWAY = {"runs.mlflow", "models.find", "agent.run", "experiments.run", "data.verify"}
@@ -45,9 +46,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
         workbench.close()
 
 
-def sent(patch: dict[str, Any]) -> Shown:
-    """What the browser gets to show as HTML."""
-    return Shown("".join(str(v) for key, v in as_sent(patch).items() if is_html(key) and v))
+def browser_html(patch: Patch) -> Shown:
+    """HTML that the browser receives."""
+    sent = patch.to_json()
+    panels = [sent.get(name, "") for name in ("dialog", "drawer", "chain", "undo")]
+    return Shown("".join([*panels, *(part for key, part in sent.items() if key[0] == "#")]))
 
 
 def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(hostile: Page) -> None:
@@ -55,14 +58,14 @@ def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(host
     planted: dict[str, int] = {}
     texts = ""
     for address in addresses(hostile):
-        shown = sent(hostile.open(address))
+        shown = browser_html(hostile.open(address))
         texts += shown.text
         pressable = shown.pressable
         planted[address.partition("?")[0]] = shown.text.count(PLANTED)
         assert shown.injected == [], address
         for name, key in shown.lists:
             message = {"list": name, "key": key, "start": 0, "count": 50, "window": "w"}
-            rows = hostile.list_rows(message)["rows"]
+            rows = hostile.list_rows(message).rows
             drawn = Shown("".join(row for _, row in rows))
             assert drawn.injected == [], name
             texts, pressable = texts + drawn.text, pressable + drawn.pressable
@@ -76,7 +79,7 @@ def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(host
             except RalleError as error:
                 assert Shown(escape(error)).injected == [], action
             else:
-                opened = sent(patch)
+                opened = browser_html(patch)
                 assert opened.injected == [], action
                 texts += opened.text
     assert len(pressed) > 70, "the buttons of all places were pressed"
@@ -89,25 +92,27 @@ def test_every_view_and_what_its_buttons_open_show_planted_elements_as_text(host
 
 def test_the_answer_of_a_model_and_all_that_chat_shows_of_it_are_text(hostile: Page) -> None:
     hostile.call("chat.new")
-    shown = [sent(hostile.call("chat.send", {"text": TEXT}))]
-    shown += [sent(hostile.call(f"chat.{name}", {"index": "0"})) for name in ("sources", "edit")]
+    shown = [browser_html(hostile.call("chat.send", {"text": TEXT}))]
+    shown += [
+        browser_html(hostile.call(f"chat.{name}", {"index": "0"})) for name in ("sources", "edit")
+    ]
     assert all(part.injected == [] and PLANTED in part.text for part in shown)
 
 
 def test_a_part_of_a_patch_that_is_no_html_is_sent_as_text(page: Page) -> None:
-    page.action("test.plain", lambda page, event: {"#x": NAME, "drawer": NAME, "say": NAME})
-    page.rows("test", lambda page, key, start, count: [("a", NAME)])
+    page.action("test.plain", lambda page, event: Patch({"x": NAME}, drawer=NAME, say=NAME))
+    page.rows("test", lambda page, asked: Rows([("a", NAME)]))
 
-    def stream(page: Page, event: Any) -> Iterator[dict[str, Any]]:
-        yield {"#x": NAME}
+    def stream(page: Page, event: Any) -> Iterator[Patch]:
+        yield Patch({"x": NAME})
 
     page.action("test.stream", stream)
-    patch = page.act({"action": "test.plain", "window": "w"})
+    patch = page.act({"action": "test.plain", "window": "w"}).to_json()
     assert patch["#x"] == patch["drawer"] == str(escape(NAME)) and patch["say"] == NAME
     rows = page.list_rows({"list": "test", "key": {}, "start": 0, "count": 1})
-    assert rows == {"rows": [("a", str(escape(NAME)))]}
-    number = page.act({"action": "test.stream", "window": "w"})["stream"]
-    assert page.more({"stream": number})["#x"] == str(escape(NAME))
+    assert rows.to_json() == {"rows": [("a", str(escape(NAME)))]}
+    number = page.act({"action": "test.stream", "window": "w"}).stream
+    assert page.more({"stream": number}).to_json()["#x"] == str(escape(NAME))
 
 
 def test_what_is_planted_is_an_element_where_nothing_escapes_it() -> None:
@@ -145,7 +150,7 @@ def test_the_name_of_an_uploaded_file_is_text(hostile: Page, tmp_path: Path, suf
     files = {"files": [{"path": str(path), "name": f"{NAME}{suffix}"}]}
     for action in ("import.preview", "code.upload"):
         try:
-            shown = sent(hostile.call(action, files))
+            shown = browser_html(hostile.call(action, files))
         except RalleError as error:
             shown = Shown(escape(error))
         assert shown.injected == [], action

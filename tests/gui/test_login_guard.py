@@ -186,10 +186,10 @@ def test_a_wrong_user_name_costs_what_a_wrong_password_costs(
 
 
 def test_what_came_to_no_answer_counts_as_wrong(clock: Clock) -> None:
-    async def broken(scope: Any, receive: Any, send: Any) -> None:
+    async def fail_to_answer(scope: Any, receive: Any, send: Any) -> None:
         raise OSError("gone")
 
-    guard = LoginGuard(broken, Throttle(clock), clock.sleep)
+    guard = LoginGuard(fail_to_answer, Throttle(clock), clock.sleep)
     client = TestClient(guard, client=("192.0.2.1", 1), raise_server_exceptions=False)
     statuses = [client.post("/login").status_code for _ in range(TRIES + 1)]
     assert statuses == [500] * TRIES + [429]

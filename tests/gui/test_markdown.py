@@ -121,4 +121,4 @@ def test_a_link_opens_only_on_a_click_and_elsewhere() -> None:
 def test_a_formula_is_shown_as_it_was_written() -> None:
     (shown,) = check(safe_markdown("So $$a_1 *b* \\\\ c &amp d <e$$ *holds*.")).text.splitlines()
     assert shown == "So $$a_1 *b* \\\\ c &amp d <e$$ holds."
-    assert "<em>" in safe_markdown("**$5** and $$ *6*"), "prices are no formula"
+    assert "<em>" in safe_markdown("**$5** and $$ *6*"), "prices are not formulas"

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from page_views import opened_page
 
 from rallebench.gui.frame import Page
+from rallebench.gui.patches import Patch
 
 LONG = "x" * 5000
 WRONG: dict[str, Any] = {
@@ -25,11 +26,11 @@ WRONG: dict[str, Any] = {
     "a window of 5,000 characters": {"action": "runs.refresh", "window": LONG},
     "a window that is a list": {"action": "runs.refresh", "window": ["w"]},
     "a number that is a text": {"action": "runs.refresh", "number": "1"},
-    "a number that is no number": {"action": "runs.refresh", "number": math.nan},
+    "a number that is not a number": {"action": "runs.refresh", "number": math.nan},
     "a number that is too large": {"action": "runs.refresh", "number": 10**400},
     "data that is a list": {"action": "runs.refresh", "data": [1]},
     "data that is a text": {"action": "runs.refresh", "data": "x"},
-    "a field that is no number": {"action": "runs.refresh", "data": {"k": math.nan}},
+    "a field that is not a number": {"action": "runs.refresh", "data": {"k": math.nan}},
     "a field that is infinite": {"action": "runs.refresh", "data": {"k": -math.inf}},
     "a nested field": {"action": "runs.refresh", "data": {"k": {"a": {"b": 1}}}},
     "a nested list": {"action": "runs.refresh", "data": {"k": [[1]]}},
@@ -50,23 +51,23 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 def test_a_message_that_fits_no_schema_is_named_in_one_sentence(page: Page, message: Any) -> None:
     for function in (page.act, page.more, page.stop, page.list_rows):
         answer = function(message)
-        assert answer["problem"].startswith("The page sent a message that is wrong at ")
-        assert "\n" not in answer["problem"] and len(answer["problem"]) < 300
+        assert answer.problem.startswith("The page sent a message that is wrong at ")
+        assert "\n" not in answer.problem and len(answer.problem) < 300
 
 
 def test_an_unknown_action_view_list_or_stream_is_told(page: Page) -> None:
-    assert "older than the program" in page.act({"action": "gone"})["problem"]
+    assert "older than the program" in page.act({"action": "gone"}).problem
     rows = {"list": "gone", "key": {}, "start": 0, "count": 1}
-    assert "older than the program" in page.list_rows(rows)["problem"]
-    assert page.act({"action": "open", "data": {"view": "no/where"}})["go"] == "#/build/one"
-    assert page.more({"stream": "gone"}) == {"over": True}
+    assert "older than the program" in page.list_rows(rows).problem
+    assert page.act({"action": "open", "data": {"view": "no/where"}}).go == "#/build/one"
+    assert page.more({"stream": "gone"}) == Patch(over=True)
 
 
 def test_an_unknown_workflow_is_refused_and_not_kept(page: Page) -> None:
-    before = page.call("agent.choose", {"workflow": "react"}, window="agent")["#agent-form"]
+    before = page.call("agent.choose", {"workflow": "react"}, window="agent").html["agent-form"]
     answer = page.act({"action": "agent.choose", "data": {"workflow": "nope"}, "window": "agent"})
-    assert "There is no workflow 'nope'" in answer["problem"]
-    assert page.call("agent.choose", {}, window="agent")["#agent-form"] == before
+    assert "There is no workflow 'nope'" in answer.problem
+    assert page.call("agent.choose", {}, window="agent").html["agent-form"] == before
 
 
 QUIET = {"runs.mlflow", "models.find", "agent.run", "experiments.run", "models.load", "data.build"}
@@ -130,11 +131,9 @@ def test_no_field_makes_any_action_fail_unexpectedly(page: Page, data: dict[str,
     unexpected = []
     for action in sorted(set(page._actions) - QUIET):
         answer = page.act({"action": action, "data": data, "window": "fuzz"})
-        while "stream" in answer and "over" not in answer:
-            answer = {
-                "stream": answer["stream"],
-                **page.more({"stream": answer["stream"], "window": "fuzz"}),
-            }
-        if "unexpected error" in str(answer.get("problem", "")):
-            unexpected.append((action, answer["problem"]))
+        stream = answer.stream
+        while stream and not answer.over:
+            answer = page.more({"stream": stream, "window": "fuzz"})
+        if answer.is_bug:
+            unexpected.append((action, answer.problem))
     assert unexpected == []

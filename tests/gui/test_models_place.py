@@ -22,7 +22,7 @@ KEY = "sk-typed-0123456789abcdef"
 
 
 def card(page: Page, name: str) -> str:
-    cards = page.call("models.refresh")["#models-cards"].split("<article")
+    cards = page.call("models.refresh").html["models-cards"].split("<article")
     return next(x for x in cards if f">{name}</a>" in x)
 
 
@@ -52,7 +52,7 @@ def test_a_model_is_loaded_and_unloaded_from_its_card(page: Page) -> None:
         pytest.raises(UsageError, match="in use by the run 'x'"),
     ):
         page.call("models.unload", {"id": "titan"})
-    assert "Unloaded titan" in page.call("models.unload", {"id": "titan"})["say"]
+    assert "Unloaded titan" in page.call("models.unload", {"id": "titan"}).say
     refused(page, "models.unload", {"id": "titan"}, "is not loaded", NotFoundError)
     refused(page, "models.cancel", {"id": "titan"}, "not being loaded", NotFoundError)
 
@@ -65,7 +65,7 @@ def test_the_bar_of_a_load_moves_where_the_load_counts() -> None:
 def test_a_retriever_is_loaded_from_the_list(page: Page) -> None:
     page.call("models.load", {"id": "tiny", "what": "retriever"})
     ended(page, "load", "tiny")
-    parts = texts(page.call("models.refresh")["#models-parts"])
+    parts = texts(page.call("models.refresh").html["models-parts"])
     assert "tiny retriever loaded" in parts and "minilm encoder ready" in parts
 
 
@@ -78,7 +78,7 @@ def test_a_damaged_file_of_models_is_a_sentence_and_the_rest_stays(page: Page) -
 def test_names_are_escaped(page: Page) -> None:
     fields = {"backend": "scripted", "other_name": "<img src=x>", "settings": "{}"}
     page.call("models.add_other", fields)
-    cards = page.call("models.refresh")["#models-cards"]
+    cards = page.call("models.refresh").html["models-cards"]
     assert "<img" not in cards and "&lt;img" in cards
 
 
@@ -88,10 +88,10 @@ def test_names_are_escaped(page: Page) -> None:
 def test_the_models_of_a_server_are_offered_added_with_prices_and_tested(page: Page) -> None:
     with Loopback(serving("llama3", "qwen")) as server:
         address = {"base_url": server.url}
-        offered = page.call("models.find", address)["#models-found"]
+        offered = page.call("models.find", address).html["models-found"]
         assert "2 models there." in texts(offered) and "llama3" in offered
         fields = {"model": "qwen", "price_in": "0.15", "price_out": "0.6"}
-        said = page.call("models.add_server", {**address, **fields})["say"]
+        said = page.call("models.add_server", {**address, **fields}).say
         assert said.startswith("Added qwen.")
         ended(page, "test", "qwen")
     entry = page.workbench.models.entry("qwen")
@@ -104,7 +104,7 @@ def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
     with pytest.raises(BackendError, match=r"could not be reached|refused|does not answer"):
         page.call("models.find", {"base_url": "http://127.0.0.1:9/v1"})
     nowhere = page.act({"action": "models.find", "data": {"base_url": "nowhere"}})
-    assert "the address (base_url) does not name a server" in nowhere["problem"]
+    assert "the address (base_url) does not name a server" in nowhere.problem
     with Loopback(models()) as server, pytest.raises(UsageError, match="has no model yet"):
         page.call("models.find", {"base_url": server.url})
 
@@ -112,7 +112,7 @@ def test_a_server_that_is_down_or_empty_is_a_sentence(page: Page) -> None:
 def test_a_server_that_wants_a_key_names_the_field_for_it(page: Page) -> None:
     with Loopback(fail(401)) as server:
         refused = page.act({"action": "models.find", "data": {"base_url": server.url}})
-    sentence = refused["problem"]
+    sentence = refused.problem
     assert "typed on the page" in sentence
 
 
@@ -133,7 +133,7 @@ def test_the_test_of_a_silent_server_says_how_long_it_waits_and_can_be_stopped(p
         page.call("models.add_server", {"base_url": server.url, "model": "m"})
         until = time.monotonic() + 20
         while ">testing<" not in (drawn := card(page, "m")) and time.monotonic() < until:
-            time.sleep(0.05)  # it is loaded first
+            time.sleep(0.05)  # loaded first
         assert ">testing<" in drawn and "Stop test" in drawn and ">loaded<" not in drawn
         job = page.workbench.jobs.get("test", "m")
         assert job is not None
@@ -151,8 +151,8 @@ def test_a_typed_key_is_used_and_written_nowhere(page: Page) -> None:
     assert "key typed" in card(page, "m")
     files = [p for p in page.workbench.workspace.path.rglob("*") if p.is_file()]
     assert not [p for p in files if KEY.encode() in p.read_bytes()]
-    assert "password" in page.call("models.key_form", {"id": "m"})["dialog"]
-    assert "forgotten" in page.call("models.forget_key", {"id": "m"})["say"]
+    assert "password" in page.call("models.key_form", {"id": "m"}).dialog
+    assert "forgotten" in page.call("models.forget_key", {"id": "m"}).say
     assert "_KEY is not set" in card(page, "m"), "a server that had a key says that it lacks one"
 
 
@@ -173,8 +173,8 @@ def test_a_preset_says_what_it_needs_and_is_added_under_a_free_name(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     facts = {"preset": "smollm2-135m", "quantization": "none"}
-    assert "269 MB" in page.call("models.preset_facts", facts)["#preset-facts"]
-    gated = page.call("models.preset_facts", {"preset": "gemma-3-270m"})["#preset-facts"]
+    assert "269 MB" in page.call("models.preset_facts", facts).html["preset-facts"]
+    gated = page.call("models.preset_facts", {"preset": "gemma-3-270m"}).html["preset-facts"]
     assert "accept the licence" in gated
     begun: list[str] = []
     monkeypatch.setattr(page.workbench.models, "begin", lambda name, kind: begun.append(name))
@@ -195,8 +195,8 @@ def test_a_gguf_file_is_added_and_a_damaged_one_names_the_mend(page: Page, tmp_p
     copy = write_converted(page.workbench.workspace.cache, path)
     assert "Delete the converted copy (2.0 MB)" in card(page, "river")
     patch = page.call("models.delete_copy", {"id": "river"})
-    assert "converts the file again" in patch["say"] and not copy.exists()
-    assert "converted copy" not in patch["#models-cards"]
+    assert "converts the file again" in patch.say and not copy.exists()
+    assert "converted copy" not in patch.html["models-cards"]
     path.write_text("no model")
     refused(page, "models.add_folder", {"path": str(path)}, "is not a GGUF file", BadFileError)
 
@@ -262,7 +262,7 @@ def test_another_backend_takes_settings_as_json(page: Page) -> None:
 def test_a_prompt_is_asked_and_its_answer_escaped(page: Page) -> None:
     page.call("models.try", {"id": "echo", "prompt": "<b>Who?</b>"})
     ended(page, "test", "echo")
-    answer = page.call("models.follow", {"id": "echo"})["#model-answer"]
+    answer = page.call("models.follow", {"id": "echo"}).html["model-answer"]
     assert "&lt;b&gt;Who?" in answer and "<b>Who" not in answer
     refused(page, "models.try", {"id": "echo", "prompt": " "}, "prompt is empty")
 
@@ -282,7 +282,7 @@ def test_settings_are_changed_and_only_what_differs_is_saved(page: Page) -> None
     saved = json.loads((page.workbench.workspace.path / "llms.json").read_text())["titan"]
     assert saved["settings"] == {"default": "Triton"}
     assert not page.workbench.models.is_loaded("titan"), "its next answer is that of the change"
-    assert page.open("models/one?id=nobody")["go"] == "#/models/list"
+    assert page.open("models/one?id=nobody").go == "#/models/list"
 
 
 def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
@@ -292,7 +292,7 @@ def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
     assert "Price unknown" in texts(card(page, "m"))
     page.call("models.price", {"id": "m", "price_in": "1", "price_out": "2.5"})
     assert "$1.00 in, $2.50 out a million" in texts(card(page, "m"))
-    assert 'value="2.5"' in page.call("models.price_form", {"id": "m"})["dialog"]
+    assert 'value="2.5"' in page.call("models.price_form", {"id": "m"}).dialog
     refused(page, "models.price", {"id": "m", "price_in": "1", "price_out": ""}, "two parts")
     with pytest.raises(UsageError, match="The price in is 'x'"):
         page.call("models.price", {"id": "m", "price_in": "x", "price_out": "1"})
@@ -301,11 +301,11 @@ def test_a_price_is_two_fields_and_empty_means_unknown(page: Page) -> None:
 
 
 def test_deleting_says_who_uses_a_model_and_refuses_a_loaded_one(page: Page) -> None:
-    dialog = page.call("models.ask_delete", {"id": "titan"})["dialog"]
+    dialog = page.call("models.ask_delete", {"id": "titan"}).dialog
     assert "the chain" in dialog.lower() and "Delete the model titan?" in dialog
     page.call("models.load", {"id": "titan"})
     ended(page, "load", "titan")
     refused(page, "models.delete", {"id": "titan"}, "is loaded")
     page.call("models.unload", {"id": "titan"})
     patch = page.call("models.delete", {"id": "titan"})
-    assert "Deleted titan" in patch["say"] and ">titan</a>" not in patch["#models-cards"]
+    assert "Deleted titan" in patch.say and ">titan</a>" not in patch.html["models-cards"]

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from project import PROJECT
@@ -17,8 +18,10 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, skeleton, style
-from rallebench.gui.frame import Event, Page
-from rallebench.gui.patches import Patch, PatchStream
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
+from rallebench.gui.patches import Patch
+from rallebench.gui.streams import PatchStream
 from rallebench.gui.wording import on_page
 from rallebench.services.jobs import Job
 
@@ -33,12 +36,12 @@ def test_the_places_are_tabs_in_the_order_of_work(page: Page) -> None:
 
 def test_an_unknown_address_opens_build_and_says_so(page: Page) -> None:
     patch = page.open("nowhere/at-all")
-    assert patch["go"] == "#/build/one" and "no such address" in patch["say"]
+    assert patch.go == "#/build/one" and "no such address" in patch.say
 
 
 def test_every_view_opens_in_a_new_window(page: Page) -> None:
     for view in page.views:
-        if not view.startswith("build/one"):  # which executes the starter
+        if not view.startswith("build/one"):  # opening it executes the starter
             try:
                 assert page.open(view, window=view), view
             except UsageError as error:  # a view of one object needs its name
@@ -56,15 +59,17 @@ def test_an_error_is_one_sentence_and_a_bug_is_too(
 
     page.action("test.wrong", wrong)
     page.action("test.bug", bug)
-    assert page.act({"action": "test.wrong"}) == {"problem": "k is 0; it must be at least 1."}
-    assert "unexpected error (KeyError" in page.act({"action": "test.bug"})["problem"]
+    assert page.act({"action": "test.wrong"}).to_json() == {
+        "problem": "k is 0; it must be at least 1."
+    }
+    assert "unexpected error (KeyError" in page.act({"action": "test.bug"}).problem
     assert "KeyError" in caplog.text
-    assert "older than the program" in page.act({"action": "gone"})["problem"]
+    assert "older than the program" in page.act({"action": "gone"}).problem
 
 
 def test_windows_share_nothing(page: Page) -> None:
-    page.session("a")["x"] = 1
-    assert "x" not in page.session("b") and page.session("a")["x"] == 1
+    page.session("a").put(1)
+    assert page.session("b").get(int) is None and page.session("a").get(int) == 1
 
 
 def test_the_window_that_was_idle_longest_is_forgotten(
@@ -72,16 +77,16 @@ def test_the_window_that_was_idle_longest_is_forgotten(
 ) -> None:
     monkeypatch.setattr(frame, "WINDOWS", 2)
     for window in ("a", "b"):
-        page.session(window)["x"] = 1
+        page.session(window).put(1)
     page.session("a")
     page.session("c")
-    assert page.session("a")["x"] == 1 and "x" not in page.session("b")
+    assert page.session("a").get(int) == 1 and page.session("b").get(int) is None
 
 
-def taken(page: Page, stream: str) -> Patch:
+def read_stream(page: Page, stream: str) -> Patch:
     """All patches of a stream in one."""
-    whole: Patch = {}
-    while not whole.get("over"):
+    whole = Patch()
+    while not whole.over:
         whole |= page.more({"stream": stream})
     return whole
 
@@ -89,23 +94,23 @@ def taken(page: Page, stream: str) -> Patch:
 def test_a_stream_comes_in_pieces_and_ends(page: Page) -> None:
     def count(page: Page, event: Event) -> Iterator[Patch]:
         for number in range(3):
-            yield {"#n": str(number), f"#row-{number}": "done"}
+            yield Patch({"n": str(number), f"row-{number}": "done"})
 
     page.action("test.count", count)
-    stream = page.act({"action": "test.count", "window": "w"})["stream"]
-    rows = {f"#row-{number}": "done" for number in range(3)}
-    assert taken(page, stream) == {"#n": "2", **rows, "over": True}
-    assert page.more({"stream": stream}) == {"over": True}
+    stream = page.act({"action": "test.count", "window": "w"}).stream
+    rows = {f"row-{number}": "done" for number in range(3)}
+    assert read_stream(page, stream) == Patch({"n": "2", **rows}, over=True)
+    assert page.more({"stream": stream}) == Patch(over=True)
 
 
 def test_a_failing_stream_keeps_what_it_gave_and_says_why(page: Page) -> None:
     def fail(page: Page, event: Event) -> Iterator[Patch]:
-        yield {"#a": "1"}
+        yield Patch({"a": "1"})
         raise UsageError("The model is not loaded; load it.")
 
     page.action("test.fail", fail)
-    whole = taken(page, page.act({"action": "test.fail", "window": "w"})["stream"])
-    assert whole["#a"] == "1" and whole["problem"] == "The model is not loaded; load it."
+    whole = read_stream(page, page.act({"action": "test.fail", "window": "w"}).stream)
+    assert whole.html["a"] == "1" and whole.problem == "The model is not loaded; load it."
 
 
 def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> None:
@@ -114,15 +119,15 @@ def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> N
     def endless(page: Page, event: Event) -> Iterator[Patch]:
         try:
             while True:
-                yield {"#a": "1"}
+                yield Patch({"a": "1"})
                 go.wait(5)
         finally:
             closed.set()
 
     page.action("test.endless", endless)
-    stream = page.act({"action": "test.endless", "window": "w"})["stream"]
+    stream = page.act({"action": "test.endless", "window": "w"}).stream
     page.stop({"action": "test.endless", "window": "w"})
-    assert taken(page, stream)["over"] is True
+    assert read_stream(page, stream).over is True
     go.set()
     assert closed.wait(5)
 
@@ -130,60 +135,62 @@ def test_a_stopped_stream_ends_at_once_and_closes_its_generator(page: Page) -> N
 def test_a_silent_stream_shows_what_it_waits_for_and_once_stopped_what_its_end_is(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rallebench.gui.patches.PATIENCE", 0.02)
+    monkeypatch.setattr("rallebench.gui.streams.PATIENCE", 0.02)
     go = threading.Event()
 
     def silent(page: Page, event: Event) -> Iterator[Patch]:
-        yield {"#a": "1", "meanwhile": lambda end: {"#a": "stopped" if end else "waiting"}}
+        yield Patch({"a": "1"}, meanwhile=lambda end: Patch({"a": "stopped" if end else "waiting"}))
         go.wait(5)
 
     page.action("test.silent", silent)
-    stream = page.act({"action": "test.silent", "window": "w"})["stream"]
-    assert page.more({"stream": stream}) == {"#a": "1"}
-    assert page.more({"stream": stream}) == {"#a": "waiting"}
+    stream = page.act({"action": "test.silent", "window": "w"}).stream
+    assert page.more({"stream": stream}) == Patch({"a": "1"})
+    assert page.more({"stream": stream}) == Patch({"a": "waiting"})
     page.stop({"action": "test.silent", "window": "w"})
-    assert page.more({"stream": stream}) == {"#a": "stopped", "over": True}
+    assert page.more({"stream": stream}) == Patch({"a": "stopped"}, over=True)
     go.set()
 
 
 def test_every_view_shows_the_chain_in_the_header_also_one_that_streams(page: Page) -> None:
-    page.header = lambda event: {"chain": "starter"}
-    page.view("test/streams", lambda page, event: iter([{"#a": "1"}]))
-    assert page.open("test/streams") == {"chain": "starter", "#a": "1"}
+    page.header = lambda event: Patch(chain="starter")
+    page.view("test/streams", lambda page, event: iter([Patch({"a": "1"})]))
+    assert page.open("test/streams") == Patch({"a": "1"}, chain="starter")
 
 
 def test_a_second_call_of_an_action_ends_the_first_in_that_window_alone(page: Page) -> None:
     go = threading.Event()
 
     def wait(page: Page, event: Event) -> Iterator[Patch]:
-        yield {"#a": "1"}
+        yield Patch({"a": "1"})
         go.wait(5)
-        yield {"#a": "2"}
+        yield Patch({"a": "2"})
 
     page.action("test.wait", wait)
-    first, other = (page.act({"action": "test.wait", "window": w})["stream"] for w in "ab")
+    first, other = (page.act({"action": "test.wait", "window": w}).stream for w in "ab")
     page.act({"action": "test.wait", "window": "a"})
-    assert taken(page, first)["over"]
+    assert read_stream(page, first).over
     go.set()
-    assert taken(page, other)["#a"] == "2"
+    assert read_stream(page, other).html["a"] == "2"
 
 
 def test_an_older_message_that_arrives_late_ends_no_newer_stream(page: Page) -> None:
-    page.action("test.count", lambda page, event: ({"#a": n} for n in event.text("n")))
+    page.action("test.count", lambda page, event: (Patch({"a": n}) for n in event.text("n")))
     message = {"action": "test.count", "window": "w"}
-    newer, older = (page.act({**message, "number": n, "data": {"n": n}}) for n in (8, 7))
-    assert taken(page, newer["stream"]) == {"#a": "8", "over": True}
-    assert older == {}
+    newer, older = (page.act({**message, "number": n, "data": {"n": str(n)}}) for n in (8, 7))
+    assert read_stream(page, newer.stream) == Patch({"a": "8"}, over=True)
+    assert older == Patch()
 
 
 def test_what_comes_later_is_applied_later() -> None:
-    patches = ({"#part": "old"}, {"#view": "new"}, {"#part": "newer"})
-    stream = PatchStream(patch for patch in patches)
+    patches = (
+        Patch({part: text}) for part, text in (("part", "old"), ("view", "new"), ("part", "newer"))
+    )
+    stream = PatchStream(patches)
     stream.start()
     deadline = time.monotonic() + 5
     while not stream._ended and time.monotonic() < deadline:
         time.sleep(0.005)
-    assert [key for key in stream.take() if key[0] == "#"] == ["#view", "#part"]
+    assert list(stream.take().html) == ["view", "part"]
 
 
 def test_the_fields_of_an_event_are_read_in_their_kind() -> None:
@@ -208,22 +215,24 @@ def test_silent_streams_leave_the_pages_threads_free(page: Page) -> None:
 
     def silent(page: Page, event: Event) -> Iterator[Patch]:
         silence.wait(30)
-        yield {"#x": "said"}
+        yield Patch({"x": "said"})
 
     page.action("test.silent", silent)
     functions = {function.__name__: function for function in server_functions(page)}
     windows = [f"w{number}" for number in range(60)]
-    streams = [page.act({"action": "test.silent", "window": name})["stream"] for name in windows]
+    streams = [page.act({"action": "test.silent", "window": name}).stream for name in windows]
     ended: list[str] = []
 
-    async def call(name: str, message: dict[str, str]) -> Patch:
+    async def call(name: str, message: dict[str, str]) -> dict[str, Any]:
         function = functions[name]  # as Gradio calls it
         whole = inspect.iscoroutinefunction(function)
-        answer: Patch = await (function(message) if whole else run_in_threadpool(function, message))
+        answer: dict[str, Any] = await (
+            function(message) if whole else run_in_threadpool(function, message)
+        )
         ended.append(name)
         return answer
 
-    async def visit() -> list[Patch]:
+    async def visit() -> list[dict[str, Any]]:
         waiting = [asyncio.ensure_future(call("more", {"stream": stream})) for stream in streams]
         await asyncio.sleep(0)
         await call("jobs", {})

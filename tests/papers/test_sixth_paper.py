@@ -259,7 +259,7 @@ def test_the_page_offers_its_form_runs_it_and_draws_its_table(
             "s:tone": "plain",
             "name": "low",
         }
-        plan = texts(page.call("experiments.change", fields)["#x-plan"])
+        plan = texts(page.call("experiments.change", fields).html["x-plan"])
         assert "4" in plan and "cannot" not in plan
         page.call("experiments.run", fields)
         wait(page.workbench.jobs.list(), 60)

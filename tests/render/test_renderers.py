@@ -165,19 +165,19 @@ def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: FigureKind) ->
     assert drawing.count(f'stroke="{svg.INK}"') == 1, "the interval of the mean"
 
 
-def words_of(drawing: str) -> list[str]:
+def axis_words(drawing: str) -> list[str]:
     return re.findall(r">([^<>]+)</text>", drawing)
 
 
 def test_an_axis_has_the_numbers_of_the_data_where_they_are_few_and_percents_for_shares() -> None:
     points = tuple((k, Estimate(0.5, 0.2, 0.8, 40)) for k in (3, 5, 10))
     drawing = svg.figure(Figure("t", "k", "EM", {"EM": points}, "line", high=1.0))
-    words = words_of(drawing)
+    words = axis_words(drawing)
     assert {"3", "5", "10", "100 %", "0 %"} <= {*words} and not {"4", "6", "1.0"} & {*words}
     bars = [float(x) for x in re.findall(rf'<line x1="([\d.]+)"[^>]+stroke="{svg.INK}"', drawing)]
     assert len(bars) == 3 and min(bars) > 80 and max(bars) < 660, "no interval lies on the frame"
     many = tuple((x, 0.5) for x in range(40))
-    assert {"0", "10", "20", "30"} <= {*words_of(svg.figure(Figure("t", "x", "y", {"a": many})))}
+    assert {"0", "10", "20", "30"} <= {*axis_words(svg.figure(Figure("t", "x", "y", {"a": many})))}
 
 
 def test_the_names_of_two_bubbles_in_one_place_stand_a_line_apart() -> None:

@@ -52,7 +52,7 @@ def hanging_model(workbench: Workbench, name: str) -> Iterator[Loopback]:
 def view_of(page: Page, address: str, **more: str) -> str:
     """The HTML of the view that an address opens."""
     view = address.removeprefix("#/").partition("?")[0]
-    return str(page.open(address, **more)[f"#v-{view.replace('/', '-')}"])
+    return str(page.open(address, **more).html[f"v-{view.replace('/', '-')}"])
 
 
 def texts(html: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from markupsafe import Markup
@@ -12,8 +12,10 @@ from markupsafe import Markup
 from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.runs import FlowSpec
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import AgentEpisode, OneRun
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import PAUSE, window_bench
 from rallebench.gui.places._one import columns, status
@@ -36,6 +38,24 @@ CANNOT_ACT = (
 )
 
 
+@dataclass(frozen=True)
+class AgentForm:
+    """The fields of the form. ``settings``: of the workflow and its environment; ``episode``: the name of the last one."""
+
+    llm: str
+    workflow: str = "react"
+    env: str = "wikipedia"
+    question: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    episode: str = ""
+
+    @property
+    def agent(self) -> tuple[str, str, str, Mapping[str, Any]]:
+        """Workflow, environment, model and settings."""
+        env = self.env if agents.needs_environment(self.workflow) else ""
+        return self.workflow, env, self.llm, self.settings
+
+
 def register(page: Page) -> None:
     """Register this mode's views and actions."""
     page.view("build/agent", open_agent)
@@ -44,57 +64,59 @@ def register(page: Page) -> None:
 
 def window_episode(page: Page, event: Event) -> EpisodeState | None:
     """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
-    if event.query.get("run") and event.query.get("q"):
-        return episodes.open_episode(page.workbench.workspace, event.query["run"], event.query["q"])
-    return page.workbench.asking.episode(str(event.session.get("episode", "")))
+    of_run = event.read(AgentEpisode)
+    if of_run.run and of_run.q:
+        return episodes.open_episode(page.workbench.workspace, of_run.run, of_run.q)
+    return page.workbench.asking.episode(window_form(page, event).episode)
 
 
-def form_values(page: Page, event: Event) -> dict[str, Any]:
-    """The values of the form; initially a model that can act, if the workspace has one."""
-    if "agent" not in event.session:
+def window_form(page: Page, event: Event) -> AgentForm:
+    """The form of this window; initially with a model that can act, if the workspace has one."""
+
+    def new_form() -> AgentForm:
         llms = list(page.workbench.workspace.llms())
-        llm = next((name for name in llms if not page.workbench.asking.copies(name)), llms[0])
-        event.session["agent"] = {"workflow": "react", "env": "wikipedia", "llm": llm}
-        event.session["agent"] |= {"question": "", "settings": {}}
-    chosen: dict[str, Any] = event.session["agent"]
-    return chosen
+        can_act = (name for name in llms if not page.workbench.asking.copies(name))
+        return AgentForm(next(can_act, llms[0]))
+
+    return event.session.state(AgentForm, new_form)
 
 
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
     """The form and the episode; follows a running one."""
     state = window_episode(page, event)
-    inside = parts(page, state, able(page, event))
     body = columns(
         Markup('{}<span id="agent-buttons" class="row">{}</span>').format(
-            status("agent"), inside["#agent-buttons"]
+            status("agent"), buttons(state is not None and state.going, able(page, event))
         ),
         Markup(
             '<div class="start" style="overflow-y:auto" data-form id="agent-form" data-problems>{}</div>'
         ).format(draw(page, event)),
-        Markup('<div class="mid" id="agent-episode">{}</div>').format(inside["#agent-episode"]),
+        Markup('<div class="mid" id="agent-episode">{}</div>').format(episode_html(page, state)),
         Markup('<div class="side" id="agent-side" data-problems>{}</div>').format(
-            inside["#agent-side"]
+            outcome(page, state)
         ),
     )
-    yield {"#v-build-agent": body, "title": "Agent"}
+    yield Patch({"v-build-agent": body}, title="Agent")
     if state is not None and state.going:
         yield from watch(page, state.name)
 
 
 def able(page: Page, event: Event) -> bool:
     """Return whether the chosen model can act."""
-    return not page.workbench.asking.copies(form_values(page, event)["llm"])
+    return not page.workbench.asking.copies(window_form(page, event).llm)
 
 
 def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
     """The parts that change during an episode; ``acts``: the chosen model can act."""
     going = state is not None and state.going
-    return {
-        "#agent-episode": episode_html(page, state),
-        "#agent-side": outcome(page, state),
-        "#agent-buttons": buttons(going, acts),
-        "#agent-status": so_far(state) if state is not None and going else "",
-    }
+    return Patch(
+        {
+            "agent-episode": episode_html(page, state),
+            "agent-side": outcome(page, state),
+            "agent-buttons": buttons(going, acts),
+            "agent-status": so_far(state) if state is not None and going else "",
+        }
+    )
 
 
 def so_far(state: EpisodeState) -> str:
@@ -113,8 +135,8 @@ def buttons(going: bool, acts: bool) -> Markup:
 
 def draw(page: Page, event: Event) -> Markup:
     """Workflow, environment, model, question and all settings."""
-    bench, chosen = window_bench(page, event), form_values(page, event)
-    workflow, env, llm = chosen["workflow"], chosen["env"], chosen["llm"]
+    bench, chosen = window_bench(page, event), window_form(page, event)
+    workflow, env, llm = chosen.workflow, chosen.env, chosen.llm
     change, about = form.on_change("agent.choose"), agents.workflows()
     parts = form.chooser(
         "Workflow", "workflow", list(about), workflow, about[workflow], more=change
@@ -127,7 +149,7 @@ def draw(page: Page, event: Event) -> Markup:
             "Open Models", "#/models/list"
         )
     examples = page.workbench.workspace.questions(bench.dataset)[:500]
-    title, typed = f"Question of {bench.dataset}, or your own", chosen["question"]
+    title, typed = f"Question of {bench.dataset}, or your own", chosen.question
     question = typed or bench.question
     known = next((x.question.text for x in examples if x.question.qid == question), "")
     offered = [(x.question.qid, x.question.text[:120]) for x in examples]
@@ -140,7 +162,7 @@ def draw(page: Page, event: Event) -> Markup:
     offers = catalog.choices(page.workbench.workspace, settings)
     groups = {"Environment settings": "", "Workflow settings": ""}
     for name, setting in settings.items():
-        value, prefix = chosen["settings"].get(name, setting.default), name.rpartition("env.")[1]
+        value, prefix = chosen.settings.get(name, setting.default), name.rpartition("env.")[1]
         group, title = list(groups)[not prefix], name.removeprefix(prefix)
         groups[group] += form.control(title, setting, value, offers.get(name), prefix)
     folds = Markup().join(
@@ -153,12 +175,20 @@ def draw(page: Page, event: Event) -> Markup:
     return Markup('<div class="stack">{}</div>{}').format(parts, folds)
 
 
-def remember(page: Page, event: Event) -> dict[str, Any]:
+def remember(page: Page, event: Event) -> AgentForm:
     """Store the fields in the session. Raises UsageError."""
-    chosen = form_values(page, event)
-    sent = {name: event.text(name, chosen[name]) for name in ("workflow", "env", "llm", "question")}
-    settings = form.changed_settings(agents.forms(sent["workflow"], sent["env"]), event)
-    chosen |= {**sent, "settings": settings}  # unknown values were refused above
+    before = window_form(page, event)
+    workflow, env = event.text("workflow", before.workflow), event.text("env", before.env)
+    settings = form.changed_settings(agents.forms(workflow, env), event)
+    chosen = replace(
+        before,
+        llm=event.text("llm", before.llm),
+        workflow=workflow,
+        env=env,
+        question=event.text("question", before.question),
+        settings=settings,  # unknown values were refused above
+    )
+    event.session.put(chosen)
     return chosen
 
 
@@ -167,21 +197,16 @@ def choose(page: Page, event: Event) -> Patch:
     remember(page, event)
     state = window_episode(page, event)
     going = state is not None and state.going
-    return {"#agent-form": draw(page, event), "#agent-buttons": buttons(going, able(page, event))}
-
-
-def chosen_agent(chosen: dict[str, Any]) -> tuple[str, str, str, dict[str, Any]]:
-    """Workflow, environment, model and settings of the form."""
-    workflow = chosen["workflow"]
-    env = chosen["env"] if agents.needs_environment(workflow) else ""
-    return workflow, env, chosen["llm"], chosen["settings"]
+    return Patch(
+        {"agent-form": draw(page, event), "agent-buttons": buttons(going, able(page, event))}
+    )
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
     chosen, dataset = remember(page, event), window_bench(page, event).dataset
-    question = episodes.chosen_example(page.workbench.workspace, dataset, chosen["question"])
-    yield from start(page, event, EpisodeRequest(*chosen_agent(chosen), *question))
+    question = episodes.chosen_example(page.workbench.workspace, dataset, chosen.question)
+    yield from start(page, event, EpisodeRequest(*chosen.agent, *question))
 
 
 def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
@@ -191,10 +216,10 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
     )
     with page.workbench.models.lease(f"an episode of the agent {request.workflow!r}") as lease:
         for news in lease.load_for(agent.flow.llms, agent.flow.retrievers):
-            yield {"#agent-status": Markup("{} …").format(news.message)}
+            yield Patch({"agent-status": Markup("{} …").format(news.message)})
         state = page.workbench.asking.start_episode(request)
-    event.session["episode"] = state.name
-    yield {"address": "#/build/agent", "drawer": ""}
+    event.session.put(replace(window_form(page, event), episode=state.name))
+    yield Patch(address="#/build/agent", drawer="")
     yield from watch(page, state.name)
 
 
@@ -212,8 +237,8 @@ def watch(page: Page, name: str) -> Iterator[Patch]:
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop the episode at once."""
-    page.workbench.asking.stop_episode(str(event.session.get("episode", "")))
-    return {}
+    page.workbench.asking.stop_episode(window_form(page, event).episode)
+    return Patch()
 
 
 # drawing
@@ -302,7 +327,7 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
     )
     keeping = html.button("Keep as a run", "agent.keep", disabled=episode is None)
     if state.run:
-        keeping = html.link(f"Run {state.run}", html.address("runs/run", id=state.run))
+        keeping = html.link(f"Run {state.run}", OneRun(id=state.run).address)
     meaning = agents.meaning(reason)
     why = html.note(f"{meaning[:1].upper()}{meaning[1:]}.")
     answer = episode.answer if episode else ""
@@ -327,7 +352,7 @@ def edit(page: Page, event: Event) -> Patch:
     about = "The episode continues from here with your action; what came after it is dropped."
     go = html.button("Continue from here", "agent.continue", kind="primary", at=at)
     fields = form.area("text", "Action", text, 4, Markup(' class="mono"')) + html.note(about)
-    return html.form_drawer(f"Edit the action of step {at + 1}", fields, go)
+    return panels.form_drawer(f"Edit the action of step {at + 1}", fields, go)
 
 
 def continue_(page: Page, event: Event) -> Iterator[Patch]:
@@ -343,15 +368,15 @@ def keep(page: Page, event: Event) -> Patch:
     name = episodes.save_episode(
         page.workbench.workspace, page.workbench.models.backends, window_episode(page, event)
     ).name
-    return {"say": f"Kept as the run {name}.", "go": html.address("runs/run", id=name)}
+    return Patch(say=f"Kept as the run {name}.", go=OneRun(id=name).address)
 
 
 def benchmark(page: Page, event: Event) -> Patch:
     """Run the agent on a dataset: the dialog of a new run, over Agent."""
     remember(page, event)
-    return page.call("runs.new", {"agent": "on"}, window=event.session["window"])
+    return page.call("runs.new", {"agent": "on"}, window=event.session.window)
 
 
 def chosen_flow(page: Page, event: Event) -> FlowSpec:
     """The flow of the agent in this window's form. Raises UsageError."""
-    return page.workbench.asking.agent(*chosen_agent(form_values(page, event))).flow
+    return page.workbench.asking.agent(*window_form(page, event).agent).flow

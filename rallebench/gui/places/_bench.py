@@ -14,7 +14,9 @@ from rallebench.core.starter import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.addresses import OneQuestion
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Meanwhile, Patch
 from rallebench.gui.places._chain import read_chain
@@ -91,7 +93,7 @@ class Bench(Busy):
     ``past``: chains to which undo returns. ``known``: the saved chains as this window last read or saved them. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
     left in the browser, until it is restored or discarded. ``history``: (time, chain, answer, verdict, question) of each
     execution. ``earlier``: the turns before a question that came from Chat. ``is_stopped``: whether the last execution was
-    stopped."""
+    stopped. ``source``: the address whose chain was opened last."""
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -115,6 +117,7 @@ class Bench(Busy):
     left_behind: Chain | None = None
     earlier: tuple[Message, ...] = ()
     is_stopped: bool = False
+    source: OneQuestion | None = None
 
     def edit(self, chain: Chain) -> None:
         """Replace the chain; undo returns to the previous one."""
@@ -160,14 +163,14 @@ class Bench(Busy):
 
 def window_bench(page: Page, event: Event) -> Bench:
     """The state of Build in the event's window; a new window starts with the starter's chain and its first question."""
-    bench = event.session.get("build")
-    if not isinstance(bench, Bench):
+
+    def new_bench() -> Bench:
         chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
         first = page.workbench.workspace.questions(DEFAULT_DATASET)[0].question.qid
-        window, known = str(event.session.get("window", "")), {DEFAULT_CHAIN: chain}
-        bench = Bench(chain, question=first, window=window, known=known)
-        event.session["build"] = bench
-    return bench
+        known = {DEFAULT_CHAIN: chain}
+        return Bench(chain, question=first, window=event.session.window, known=known)
+
+    return event.session.state(Bench, new_bench)
 
 
 def prepare(page: Page) -> None:
@@ -203,7 +206,7 @@ def meanwhile(
 ) -> Meanwhile:
     """The status shown in the element ``at`` during an execution.
 
-    ``stopped``: the text after a stop. ``beside``: the element with the full reason of a retry.
+    ``stopped``: the patch after a stop. ``beside``: the element with the full reason of a retry.
     """
 
     def show(end: bool) -> Patch:
@@ -211,7 +214,7 @@ def meanwhile(
             return stopped()
         trouble, place = page.workbench.models.trouble(llms, going.work), beside()
         more = {place: html.warning(f"{trouble}.")} if trouble and place else {}
-        return {at: going.words(page, llms), **more}
+        return Patch({at: going.words(page, llms), **more})
 
     return show
 
@@ -220,7 +223,7 @@ def follow_other(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
     """The status of another stream of this window, in the element ``at``, until it ends."""
     going = busy.running
     while going is not None and busy.running is going:
-        yield {at: going.words(page, ())}
+        yield Patch({at: going.words(page, ())})
         time.sleep(PAUSE)
 
 

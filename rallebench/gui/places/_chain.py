@@ -11,7 +11,7 @@ from rallebench.core.entries import MAX_ACTIONS
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Action, Chain, Json
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event
+from rallebench.gui.events import Event
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.services.workbench import Workbench
@@ -42,7 +42,7 @@ def _read(event: Event, index: int) -> Action:
     key, where = f"a{index}_", f"Action {index + 1}"
     kind, target = event.text(f"{key}kind"), event.text(f"{key}target")
     k = event.whole(f"{key}k", f"{where}: k") if kind == "retrieve" else None
-    is_empty = kind == "retrieve" and k is None and f"{key}k" in event.data
+    is_empty = kind == "retrieve" and k is None and event.has(f"{key}k")
     if is_empty or (k is not None and not 1 <= k <= 10_000):
         value = "empty" if k is None else k
         raise UsageError(
@@ -51,13 +51,7 @@ def _read(event: Event, index: int) -> Action:
     generation = _generation(event, key, where) if kind == "generate" else {}
     target = "" if kind == "identity" else target
     dialect = event.text(f"{key}dialect") or "fstring"
-    return Action(kind, _raw_text(event, f"{key}template"), dialect, target, k or 5, generation)  # type: ignore[arg-type]
-
-
-def _raw_text(event: Event, name: str) -> str:
-    """A text exactly as typed, spaces included."""
-    value = event.data.get(name, "")
-    return str(value[0] if isinstance(value, list) else value).replace("\r\n", "\n")
+    return Action(kind, event.raw_text(f"{key}template"), dialect, target, k or 5, generation)  # type: ignore[arg-type]
 
 
 def _generation(event: Event, key: str, where: str) -> Json:
@@ -72,9 +66,9 @@ def _generation(event: Event, key: str, where: str) -> Json:
     for name, label in NUMBERS.items():
         if (number := event.number(f"{key}{name}", f"{where}: {label.lower()}")) is not None:
             settings[name] = int(number) if number == int(number) else number
-    if system := _raw_text(event, f"{key}system"):
+    if system := event.raw_text(f"{key}system"):
         settings["system"] = system
-    if stops := [_unescape(line) for line in _raw_text(event, f"{key}stop").split("\n") if line]:
+    if stops := [_unescape(line) for line in event.raw_text(f"{key}stop").split("\n") if line]:
         settings["stop"] = stops
     return read_generation(settings, where)
 
@@ -102,7 +96,7 @@ def summary(action: Action) -> str:
 
 def summaries(chain: Chain) -> Patch:
     """The summary line of every action."""
-    return {f"#what-{i}": escape(summary(action)) for i, action in enumerate(chain.actions)}
+    return Patch({f"what-{i}": escape(summary(action)) for i, action in enumerate(chain.actions)})
 
 
 def editor(workbench: Workbench, action: Action, index: int) -> Markup:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
 
 from markupsafe import Markup
@@ -12,10 +13,12 @@ from rallebench.core.errors import RalleError
 from rallebench.core.numbers import plural
 from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
-from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import form, html, panels
+from rallebench.gui.addresses import OneQuestion
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
-from rallebench.gui.patches import Meanwhile, Patch
+from rallebench.gui.patches import NO_CHANGE, Meanwhile, PageEvent, Patch
 from rallebench.gui.places._bench import PAUSE, window_bench
 from rallebench.gui.places._chain import summary
 from rallebench.gui.places._chat_turn import sources_html, turns_html
@@ -27,7 +30,7 @@ from rallebench.services.conversations import Talk, Turn
 from rallebench.views import chain_forms
 from rallebench.views.verdicts import DEPTH, verdict
 
-BOTTOM: Patch = {"event": {"name": "rb-bottom"}}
+BOTTOM = Patch(event=PageEvent("rb-bottom"))
 """Scrolls to the last turn."""
 NEW_DATASET = "my-chat-questions"
 
@@ -39,20 +42,31 @@ def register(page: Page) -> None:
     page.actions("chat", sources, open_in_build, keep, save)
 
 
-def window_talks(page: Page, event: Event) -> list[Talk]:
-    """The conversations of this window, newest first, at least one; earlier sessions' are read from disk."""
-    session = event.session
-    if "talks" not in session:
-        stored = stored_conversations.load(page.workbench.workspace, session["window"])
-        session.setdefault("talks", stored or [Talk()])
-    talks: list[Talk] = session["talks"]
-    return talks
+@dataclass
+class Chats:
+    """The conversations of a window, newest first, at least one. ``dataset``: the last one a question was saved to."""
+
+    talks: list[Talk]
+    opened: int = 0
+    dataset: str = ""
+
+    @property
+    def talk(self) -> Talk:
+        """The open conversation."""
+        return self.talks[min(self.opened, len(self.talks) - 1)]
+
+
+def window_chats(page: Page, event: Event) -> Chats:
+    """The conversations of this window; those of earlier sessions are read from disk."""
+    workspace, window = page.workbench.workspace, event.session.window
+    return event.session.state(
+        Chats, lambda: Chats(stored_conversations.load(workspace, window) or [Talk()])
+    )
 
 
 def open_talk(page: Page, event: Event) -> Talk:
     """The open conversation."""
-    talks = window_talks(page, event)
-    return talks[min(int(event.session.get("talk", 0)), len(talks) - 1)]
+    return window_chats(page, event).talk
 
 
 def event_turn(page: Page, event: Event) -> Turn:
@@ -63,7 +77,8 @@ def event_turn(page: Page, event: Event) -> Turn:
 def save_talks(page: Page, event: Event) -> None:
     """Save the conversations of this window for the next session."""
     workspace = page.workbench.workspace
-    stored_conversations.save(workspace, event.session["window"], window_talks(page, event))
+    talks = window_chats(page, event).talks
+    stored_conversations.save(workspace, event.session.window, talks)
 
 
 # the view
@@ -72,16 +87,16 @@ def save_talks(page: Page, event: Event) -> None:
 def open_chat(page: Page, event: Event) -> Iterator[Patch]:
     """The three columns; follows an answer in progress."""
     talk = open_talk(page, event)
-    yield {"title": "Chat", **draw_parts(page, event)}
+    yield Patch(title="Chat") | draw_parts(page, event)
     while talk.is_busy and talk is open_talk(page, event):
-        yield {"#turns": turns_html(page, talk)}
+        yield Patch({"turns": turns_html(page, talk)})
         time.sleep(PAUSE)
     yield parts(page, event)
 
 
 def draw_parts(page: Page, event: Event) -> Patch:
     """The list of conversations, the open one, and the sources of its last answer."""
-    chain, inside = window_bench(page, event).chain, parts(page, event)
+    chain, talk = window_bench(page, event).chain, open_talk(page, event)
     switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
     field = Markup(
         '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
@@ -96,27 +111,36 @@ def draw_parts(page: Page, event: Event) -> Patch:
         ),
         Markup(
             '<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{}</div></div>'
-        ).format(inside["#chat-list"]),
+        ).format(conversations(page, event)),
         Markup(
             '<div class="mid talk">{}<div class="turns" id="turns" aria-live="polite">{}</div>'
             '<div class="send" data-form data-problems>{}<span id="chat-buttons">{}</span></div></div>'
-        ).format(about, inside["#turns"], field, inside["#chat-buttons"]),
+        ).format(about, turns_html(page, talk), field, send_button(talk)),
         Markup(
             '<div class="side" id="chat-side" role="region" aria-label="Sources">{}</div>'
-        ).format(inside["#chat-side"]),
+        ).format(sources_html(talk.last)),
     )
-    return {"#v-build-chat": body}
+    return Patch({"v-build-chat": body})
 
 
 def parts(page: Page, event: Event) -> Patch:
     """Everything but the input field, whose text survives an answer in progress."""
-    talk, send = open_talk(page, event), html.button("Send", "chat.send", kind="primary")
-    return {
-        "#chat-list": conversations(page, event),
-        "#turns": turns_html(page, talk),
-        "#chat-buttons": html.button("Stop", "chat.stop") if talk.is_busy else send,
-        "#chat-side": sources_html(talk.last),
-    }
+    talk = open_talk(page, event)
+    return Patch(
+        {
+            "chat-list": conversations(page, event),
+            "turns": turns_html(page, talk),
+            "chat-buttons": send_button(talk),
+            "chat-side": sources_html(talk.last),
+        }
+    )
+
+
+def send_button(talk: Talk) -> Markup:
+    """The button that sends a question, or stops the answer in progress."""
+    if talk.is_busy:
+        return html.button("Stop", "chat.stop")
+    return html.button("Send", "chat.send", kind="primary")
 
 
 def how(page: Page, chain: Chain) -> str:
@@ -146,7 +170,7 @@ def deletion(page: Page, event: Event) -> Markup:
 def conversations(page: Page, event: Event) -> Markup:
     """The list on the left."""
     rows, opened = Markup(), open_talk(page, event)
-    for index, talk in enumerate(window_talks(page, event)):
+    for index, talk in enumerate(window_chats(page, event).talks):
         path = talk.path
         title = path[0].question if path else "New conversation"
         on = "on" if talk is opened else ""
@@ -160,7 +184,7 @@ def conversations(page: Page, event: Event) -> Markup:
             began,
             plural(len(path), "turn"),
         )
-    workspace, window = page.workbench.workspace, event.session["window"]
+    workspace, window = page.workbench.workspace, event.session.window
     return rows + html.note(stored_conversations.damage_note(workspace, window))
 
 
@@ -183,12 +207,14 @@ def edit(page: Page, event: Event) -> Patch:
     turn = event_turn(page, event)
     body = form.area("edited", "Question", turn.question, rows=3, more=Markup(" autofocus"))
     body += html.note("The earlier question and all that came after it stay as a branch.")
-    return html.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
+    return panels.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
 
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
     """Send the edited question in place of the earlier one, which stays as a branch."""
-    return begin_turn(page, event, event.text("edited"), event_turn(page, event).before, dialog="")
+    return begin_turn(
+        page, event, event.text("edited"), event_turn(page, event).before, Patch(dialog="")
+    )
 
 
 def begin_turn(
@@ -196,17 +222,15 @@ def begin_turn(
     event: Event,
     question: str,
     before: Turn | None,
+    more: Patch = NO_CHANGE,
     *,
     fresh: bool = False,
-    **more: str,
 ) -> Iterator[Patch]:
     """Start a turn. A refusal is raised at once and leaves an answer in progress alone."""
     chain, talk = window_bench(page, event).chain, open_talk(page, event)
     turn = talk.ask(page.workbench.asking, chain, question, before)
     save_talks(page, event)
-    return stream_turn(
-        page, event, talk, turn, fresh, {**draw_parts(page, event), **BOTTOM, **more}
-    )
+    return stream_turn(page, event, talk, turn, fresh, draw_parts(page, event) | BOTTOM | more)
 
 
 def stream_turn(
@@ -215,26 +239,26 @@ def stream_turn(
     """Stream a turn. An error ends in the turn, so that the question stays."""
     chain, workbench, turn.hang_up = turn.chain, page.workbench, stop_of_thread()
     yield first
-    yield {"meanwhile": waiting(page, talk, turn)}
+    yield Patch(meanwhile=waiting(page, talk, turn))
     try:
         with workbench.models.lease(f"a chat turn of the chain {chain.name!r}") as lease:
             for news in lease.load_for(chain.llms, chain.retrievers):
                 turn.activity = f"{news.message[:1].upper()}{news.message[1:]} …"
-                yield {"#turns": turns_html(page, talk)}
+                yield Patch({"turns": turns_html(page, talk)})
             for piece in workbench.asking.chat(chain, turn.history, turn.question, fresh=fresh):
                 if turn.state != "running":
                     return
                 turn.take(piece)
                 if isinstance(piece, Episode):
                     workbench.tracking.trace(piece, turn.question, "chat")
-                yield {"#turns": turns_html(page, talk), **BOTTOM}
+                yield Patch({"turns": turns_html(page, talk)}) | BOTTOM
     except RalleError as error:
         if turn.state == "running":
             turn.error, turn.state = on_page(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
         save_talks(page, event)
-    yield {**parts(page, event), **BOTTOM}
+    yield parts(page, event) | BOTTOM
 
 
 def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
@@ -246,7 +270,7 @@ def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
             silent = text(int(time.time() - began), "duration")
             trouble = page.workbench.models.trouble(turn.chain.llms, work)
             turn.activity = html.join_facts("Waiting for the model", silent, trouble)
-        return {"#turns": turns_html(page, talk)}
+        return Patch({"turns": turns_html(page, talk)})
 
     return show
 
@@ -268,16 +292,16 @@ def branch(page: Page, event: Event) -> Patch:
 
 def new(page: Page, event: Event) -> Patch:
     """Start a conversation."""
-    talks = window_talks(page, event)
-    if talks[0].turns:
-        talks.insert(0, Talk())
-    event.session["talk"] = 0
+    chats = window_chats(page, event)
+    if chats.talks[0].turns:
+        chats.talks.insert(0, Talk())
+    chats.opened = 0
     return draw_parts(page, event)
 
 
 def delete(page: Page, event: Event) -> Patch:
     """Delete the open conversation and stop its answer."""
-    talks, talk = window_talks(page, event), open_talk(page, event)
+    talks, talk = window_chats(page, event).talks, open_talk(page, event)
     talk.stop()
     talks.remove(talk)
     if not talks:
@@ -288,17 +312,16 @@ def delete(page: Page, event: Event) -> Patch:
 
 def choose(page: Page, event: Event) -> Patch:
     """Open another conversation."""
-    event.session["talk"] = event.position("index")
+    window_chats(page, event).opened = event.position("index")
     return draw_parts(page, event)
 
 
 def sources(page: Page, event: Event) -> Patch:
     """The sources of an answer, or the passage of a citation with its span."""
     cite = event.whole("cite")
-    return {
-        "#chat-side": sources_html(event_turn(page, event), cite),
-        "event": {"name": "rb-cited"},
-    }
+    return Patch(
+        {"chat-side": sources_html(event_turn(page, event), cite)}, event=PageEvent("rb-cited")
+    )
 
 
 # to other places
@@ -308,10 +331,10 @@ def open_in_build(page: Page, event: Event) -> Patch:
     """Open a question with its chain and steps in One question."""
     turn, bench = event_turn(page, event), window_bench(page, event)
     question, steps = turn.in_build
-    words: Patch = {}
+    words = NO_CHANGE
     if bench.chain != turn.chain:
         bench.edit(turn.chain)
-        words = {"say": "The chain is that of the turn; Undo returns to yours."}
+        words = Patch(say="The chain is that of the turn; Undo returns to yours.")
     bench.forget_steps()
     bench.question, bench.earlier = question.text, question.history
     bench.steps = dict(enumerate(steps))
@@ -331,14 +354,14 @@ def open_in_build(page: Page, event: Event) -> Patch:
                 page.workbench.asking.deeper_hits(alone, DEPTH),
             ),
         )
-    return {"go": html.address("build/one", set=bench.dataset, ask=question.text), **words}
+    return Patch(go=OneQuestion(set=bench.dataset, ask=question.text).address) | words
 
 
 def keep(page: Page, event: Event) -> Patch:
     """Ask for the dataset, the gold answers and the gold pages."""
     turn = event_turn(page, event)
     own = page.workbench.workspace.own_datasets()
-    name = event.session.get("chat-dataset") or (own[0] if own else NEW_DATASET)
+    name = window_chats(page, event).dataset or (own[0] if own else NEW_DATASET)
     about = "A dataset of this workspace, or a new name."
     body = form.text("dataset", "Dataset", name, about=about, offers=own)
     body += form.area("question", "Question, as it stands alone", turn.standalone, rows=2)
@@ -353,7 +376,7 @@ def keep(page: Page, event: Event) -> Patch:
         pages = [(page_id, title or page_id) for page_id, title in titles.items()]
         body += form.checks("page", pages, cited, "Pages that hold the answer")
     title, label = "Save the question to a dataset", "Save the question"
-    return html.ask(title, body, label, "chat.save", index=turn.number)
+    return panels.ask(title, body, label, "chat.save", index=turn.number)
 
 
 def save(page: Page, event: Event) -> Patch:
@@ -364,5 +387,5 @@ def save(page: Page, event: Event) -> Patch:
     count = page.workbench.data.add_question(
         name, event.text("question"), answers, pages, source="chat"
     )
-    event.session["chat-dataset"] = name
-    return {"dialog": "", "say": f"Saved in {name}, which holds {plural(count, 'question')} now."}
+    window_chats(page, event).dataset = name
+    return Patch(dialog="", say=f"Saved in {name}, which holds {plural(count, 'question')} now.")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rallebench.core.types import Chain
-from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
-from rallebench.gui.patches import Patch
+from rallebench.gui import form, html, panels
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
+from rallebench.gui.patches import Download, Patch
 from rallebench.gui.places._bench import read_bench, window_bench
 from rallebench.gui.places._one import chain_patch
 from rallebench.views import chain_forms
@@ -31,7 +32,7 @@ def show(page: Page, event: Event) -> Patch:
     about = "a chain of rallebench or an experiment of RaLLe"
     pasted = form.area("text", "Or paste its text", rows=3, more=Markup(' class="mono"'))
     use = html.button("Use this chain", "code.paste")
-    return html.drawer(
+    return panels.drawer(
         "Code",
         Markup('<div class="seg">{}</div>').format(tabs),
         html.warning(chain_forms.caveat(page.workbench.workspace, bench.chain, shape)),
@@ -48,7 +49,7 @@ def download(page: Page, event: Event) -> Patch:
     bench, shape = window_bench(page, event), event.choice("shape", chain_forms.FORMS)
     name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape][1]
     text = chain_forms.code(page.workbench.workspace, bench.chain, bench.dataset, shape)
-    return {"download": {"name": name, "text": text}}
+    return Patch(download=Download(name=name, text=text))
 
 
 def paste(page: Page, event: Event) -> Patch:
@@ -58,7 +59,8 @@ def paste(page: Page, event: Event) -> Patch:
 
 def upload(page: Page, event: Event) -> Patch:
     """Import the chain of a file."""
-    return open_in_build(page, event, chain_forms.read_file(*event.file()))
+    file = event.file()
+    return open_in_build(page, event, chain_forms.read_file(file.path, file.name))
 
 
 def open_in_build(page: Page, event: Event, chain: Chain) -> Patch:
@@ -68,4 +70,4 @@ def open_in_build(page: Page, event: Event, chain: Chain) -> Patch:
     sentence = f"{chain.name} is open. Undo returns to the chain before."
     if missing := chain_forms.unknown_targets(page.workbench.workspace, chain):
         sentence = f"Not known here: {'; '.join(missing)}. Choose another."
-    return {"drawer": "", "say": sentence, **chain_patch(page, bench)}
+    return Patch(drawer="", say=sentence) | chain_patch(page, bench)

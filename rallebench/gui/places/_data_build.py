@@ -13,8 +13,10 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.core.numbers import plural
 from rallebench.core.starter import STARTER_CORPUS, STARTER_PAGES
-from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import form, html, panels
+from rallebench.gui.addresses import OneIndex
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.render.numbers import text
 from rallebench.services.jobs import Job
@@ -65,7 +67,7 @@ def build_form(page: Page, event: Event) -> Patch:
     )
     estimate = html.button("Estimate", "data.estimate")
     build = html.button("Build", "data.build", kind="primary")
-    return html.form_drawer("Build an index", Markup().join(parts), estimate, build)
+    return panels.form_drawer("Build an index", Markup().join(parts), estimate, build)
 
 
 def settings_of_kind(kind: str, corpus: str) -> Markup:
@@ -86,7 +88,7 @@ def settings_of_kind(kind: str, corpus: str) -> Markup:
 
 
 def build_kind(page: Page, event: Event) -> Patch:
-    return {"#build-settings": settings_of_kind(event.text("kind"), event.text("corpus"))}
+    return Patch({"build-settings": settings_of_kind(event.text("kind"), event.text("corpus"))})
 
 
 def form_documents(page: Page, event: Event, name: str) -> str:
@@ -117,7 +119,7 @@ def estimate(page: Page, event: Event) -> Iterator[Patch]:
     for piece in page.workbench.data.estimate_build(corpus, kind, **settings):
         news = isinstance(piece, str)
         words = html.note(f"Estimating: {piece} …") if news else estimate_html(piece)
-        yield {"#build-estimate": words}
+        yield Patch({"build-estimate": words})
 
 
 def estimate_html(piece: Any) -> Markup:
@@ -150,7 +152,7 @@ def build(page: Page, event: Event) -> Patch:
     source = event.path("source")
     workbench.data.build_index(name, corpus, kind, page_map=pages, source=source, **settings)
     raise_at_once(page, workbench.jobs.get("build", name))
-    return {"drawer": "", "say": f"Building {name}. It continues if you leave this page."}
+    return Patch(drawer="", say=f"Building {name}. It continues if you leave this page.")
 
 
 def raise_at_once(page: Page, job: Job | None) -> None:
@@ -175,7 +177,7 @@ def combine_form(page: Page, event: Event) -> Patch:
     fields += Markup('<div id="combine-settings">{}</div>').format(settings_of_way(page, way))
     fields += form.text("name", "Name", hint="what chains call it")
     save = html.button("Save", "data.combine", kind="primary")
-    return html.form_drawer("New hybrid or reranker", fields, save)
+    return panels.form_drawer("New hybrid or reranker", fields, save)
 
 
 def settings_of_way(page: Page, way: str) -> Markup:
@@ -184,7 +186,7 @@ def settings_of_way(page: Page, way: str) -> Markup:
 
 
 def combine_way(page: Page, event: Event) -> Patch:
-    return {"#combine-settings": settings_of_way(page, event.text("way"))}
+    return Patch({"combine-settings": settings_of_way(page, event.text("way"))})
 
 
 def combine(page: Page, event: Event) -> Patch:
@@ -195,7 +197,7 @@ def combine(page: Page, event: Event) -> Patch:
         raise UsageError("No retriever is chosen; tick at least one.")
     name = event.text("name")
     page.workbench.data.combine(name, way, event.many("parts"), own)
-    return {"drawer": "", "say": f"Saved {name}.", "go": html.address("data/index", id=name)}
+    return Patch(drawer="", say=f"Saved {name}.", go=OneIndex(id=name).address)
 
 
 # chunks

@@ -14,8 +14,10 @@ from rallebench.core.experiment_reports import BuilderReport, StageCounts
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
-from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import form, html, panels
+from rallebench.gui.addresses import DatasetBuilder, OneDataset
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.patches import Patch
@@ -61,13 +63,14 @@ def stage_name(label: str) -> str:
 
 def open_builder(page: Page, event: Event) -> Patch:
     """The form, or with an id the stages of a started dataset."""
-    if name := event.query.get("id", ""):
-        return html.view("data/builder", name, stored_view(page, event, name))
+    query = event.read(DatasetBuilder)
+    if name := query.id:
+        return panels.view("data/builder", name, stored_view(page, query))
     about = "questions of your own articles, stage by stage"
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
     names = service.builders_begun(page.workbench.workspace)
     begun = Markup().join(
-        Markup("<li>{}</li>").format(html.name_link(name, "data/builder", id=name))
+        Markup("<li>{}</li>").format(html.name_link(name, DatasetBuilder(id=name)))
         for name in names
     )
     begun = Markup("<ul>{}</ul>").format(begun) if begun else html.note("None yet.")
@@ -75,7 +78,7 @@ def open_builder(page: Page, event: Event) -> Patch:
     body = Markup(
         '{}<div class="builder-cols"><div data-form data-problems id="builder-form">{}</div><aside class="box">{}{}</aside></div>'
     ).format(crumb, draw(page, event), head, begun)
-    return html.view("data/builder", "Build dataset", body)
+    return panels.view("data/builder", "Build dataset", body)
 
 
 # the form
@@ -95,7 +98,7 @@ def draw(page: Page, event: Event) -> Markup:
     )
     if item.traits.get("articles", True):
         corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))
-        chosen = event.text("articles") or event.query.get("articles", "")
+        chosen = event.text("articles") or event.read(DatasetBuilder).articles
         path, corpus = event.text("path"), chosen if chosen in corpora else ""
         path = path or ("" if corpus else chosen)
         articles = form.chooser("Articles of a corpus", "articles", corpora, corpus, blank="choose")
@@ -117,7 +120,7 @@ def draw(page: Page, event: Event) -> Markup:
 
 
 def redraw(page: Page, event: Event) -> Patch:
-    return {"#builder-form": draw(page, event)}
+    return Patch({"builder-form": draw(page, event)})
 
 
 def form_request(page: Page, event: Event) -> ExperimentRequest:
@@ -155,7 +158,7 @@ def draw_plan(planned: Forecast, more: str = "") -> Patch:
     inside = Markup("{}{}{}{}").format(
         html.heading("Plan", first=True), head, html.bullets(planned.notes), more
     )
-    return {"#builder-plan": Markup('<div class="box">{}</div>').format(inside)}
+    return Patch({"builder-plan": Markup('<div class="box">{}</div>').format(inside)})
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:
@@ -187,7 +190,7 @@ def begin(page: Page, request: ExperimentRequest) -> None:
 def start(page: Page, event: Event) -> Patch:
     request = form_request(page, event)
     begin(page, request)
-    return {"go": html.address("data/builder", id=request.name)}
+    return Patch(go=DatasetBuilder(id=request.name).address)
 
 
 def continue_(page: Page, event: Event) -> Patch:
@@ -198,20 +201,25 @@ def continue_(page: Page, event: Event) -> Patch:
 # started datasets
 
 
-def stored_view(page: Page, event: Event, name: str) -> Markup:
+def stored_view(page: Page, query: DatasetBuilder) -> Markup:
     """The stages of a dataset, and the rows of the chosen one."""
+    name = query.id
     about = service.open_builder(page.workbench.workspace, name).maker
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
     crumb = html.crumb("Build dataset", "#/data/builder", name, about, buttons=back)
     news = html.attributes(follow=f"{service.NOUN} {name}", do="builder.follow", id=name)
-    stage, which = event.query.get("stage", ""), event.query.get("which", "all")
     return Markup(
         '{}<div id="builder-stages">{}</div><div id="builder-rows">{}</div><span{}></span>'
-    ).format(crumb, stages_view(page, name), rows_view(page, name, stage, which), news)
+    ).format(
+        crumb,
+        stages_view(page, name),
+        rows_view(page, name, query.stage, query.which or "all"),
+        news,
+    )
 
 
 def follow(page: Page, event: Event) -> Patch:
-    return {"#builder-stages": stages_view(page, event.text("id"))}
+    return Patch({"builder-stages": stages_view(page, event.text("id"))})
 
 
 def stages_view(page: Page, name: str) -> Markup:
@@ -239,7 +247,7 @@ def stage_cells(name: str, label: str, counts: StageCounts) -> list[str]:
         calls = f"{counts.calls:,}"
         tokens = f"{counts.prompt_tokens:,} + {counts.completion_tokens:,}"
     return [
-        html.name_link(stage_name(label), "data/builder", id=name, stage=label),
+        html.name_link(stage_name(label), DatasetBuilder(id=name, stage=label)),
         f"{counts.inputs:,}",
         f"{counts.used:,}",
         escape(left or "none"),
@@ -256,7 +264,7 @@ def outcome(report: BuilderReport) -> Markup:
     words = records or "no question is left"
     if questions := report.questions:
         words = plural(questions, "question")
-        links = html.link("Read records", html.address("data/dataset", id=name), "button")
+        links = html.link("Read records", OneDataset(id=name).address, "button")
     notes = html.bullets(report.notes, "note")
     files = Markup().join(Markup("<li><code>{}</code></li>").format(path) for path in report.files)
     fold = html.fold("Files", Markup("<ul>{}</ul>").format(files), id="builder-files")
@@ -271,7 +279,7 @@ def outcome(report: BuilderReport) -> Markup:
 
 def rows(page: Page, event: Event) -> Patch:
     name, stage, which = event.text("id"), event.text("stage"), event.text("which", "all")
-    return {"#builder-rows": rows_view(page, name, stage, which)}
+    return Patch({"builder-rows": rows_view(page, name, stage, which)})
 
 
 def rows_view(page: Page, name: str, stage: str, which: str) -> Markup:
@@ -322,12 +330,12 @@ def edit(page: Page, event: Event) -> Patch:
     whole = json.dumps(row, ensure_ascii=False, indent=1)
     field = form.area("json", "The row as JSON", whole, 16, Markup(' class="mono"'))
     title = f"Edit a row of {stage_name(place['stage'])}"
-    return html.ask(title, field, "Save", "builder.save", **place)
+    return panels.ask(title, field, "Save", "builder.save", **place)
 
 
 def save(page: Page, event: Event) -> Patch:
     changed = write(page, event, event.text("json"))
-    return {"dialog": "", "say": "Saved. Continue builds on from here.", **changed}
+    return Patch(dialog="", say="Saved. Continue builds on from here.") | changed
 
 
 def toggle(page: Page, event: Event) -> Patch:
@@ -343,11 +351,11 @@ def store_check(page: Page, event: Event) -> Patch:
     keep = bool(event.text("keep"))
     service.check_row(page.workbench.workspace, *place, correction(event), keep=keep)
     drawn = rows_view(page, *place[:2], "all")
-    return {**follow(page, event), "#builder-rows": drawn, **check(page, event)}
+    return follow(page, event) | Patch({"builder-rows": drawn}) | check(page, event)
 
 
 def write(page: Page, event: Event, text: str) -> Patch:
     """Write a row into its stage's file and redraw stages and rows."""
     name, stage = event.text("id"), event.text("stage")
     service.edit_row(page.workbench.workspace, name, stage, event.text("row"), text)
-    return {**follow(page, event), "#builder-rows": rows_view(page, name, stage, "all")}
+    return follow(page, event) | Patch({"builder-rows": rows_view(page, name, stage, "all")})

@@ -7,8 +7,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import form, html, panels
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.services import builders as service
 
@@ -30,10 +31,7 @@ def check(page: Page, event: Event) -> Patch:
     name, stage = event.text("id"), event.text("stage")
     done, rows, row = service.check_progress(page.workbench.workspace, name, stage)
     if row is None:
-        return {
-            "drawer": "",
-            "say": "Every row is checked. Continue builds on from here.",
-        }
+        return Patch(drawer="", say="Every row is checked. Continue builds on from here.")
     place: dict[str, Any] = {"id": name, "stage": stage, "row": str(row["id"])}
     editable, sources = service.fields_to_check(row)
     fields = Markup().join(
@@ -47,7 +45,7 @@ def check(page: Page, event: Event) -> Patch:
     keep = html.button("Keep, next", "builder.checked", kind="primary", keep="yes", **place)
     reject = html.button("Leave out, next", "builder.checked", keep="", **place)
     title = f"Check {done + 1:,} of {rows:,}"
-    return html.form_drawer(
+    return panels.form_drawer(
         title, Markup("{}{}{}").format(html.note(note), fields, texts), reject, keep
     )
 
@@ -58,6 +56,6 @@ def source(key: str, value: str) -> Markup:
     return html.fold(key, text, opened=True)
 
 
-def correction(event: Event) -> Mapping[str, Any]:
+def correction(event: Event) -> Mapping[str, str]:
     """The corrected fields of the drawer."""
-    return {key[2:]: event.text(key) for key in event.data if key.startswith("f:")}
+    return event.with_prefix("f:")

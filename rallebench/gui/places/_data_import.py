@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.addresses import OneCorpus, OneIndex, OneQuestion
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import PAGES, chunk_fields, form_chunking
 from rallebench.gui.wording import on_page
 from rallebench.services import imports, uploads
-from rallebench.services.imports import ImportRequest, ImportResult, Looked, Preview
+from rallebench.services.imports import (
+    ImportRequest,
+    ImportResult,
+    Looked,
+    Preview,
+)
 from rallebench.services.jobs import Job
 from rallebench.views import catalog, library
 
@@ -32,6 +39,23 @@ PAGE_MAP = "Passage id → page id, where the corpus does not name its pages."
 CHARACTERS = 280
 
 
+@dataclass
+class ImportState:
+    """The panel of a window. ``form``: the format; ``pages``: the page map; ``indexes``: None before a choice; ``has_chunking``: chosen or
+    derived from the preview."""
+
+    step: str = "choose"
+    source: Path | None = None
+    pages: Path | None = None
+    kind: str = ""
+    form: str = ""
+    name: str = ""
+    indexes: list[str] | None = None
+    encoder: str = "minilm"
+    chunking: Chunking | None = None
+    has_chunking: bool = False
+
+
 def register(page: Page) -> None:
     page.actions("import", preview, rechunk, again, show, start)
 
@@ -41,12 +65,12 @@ def register(page: Page) -> None:
 
 def panel(page: Page, event: Event) -> Markup:
     """The panel at this window's step."""
-    state = event.session.get("import", {})
-    job = page.workbench.jobs.get("import", state.get("name", ""))
-    if state.get("step") == "build" and job is not None:
+    state = event.session.state(ImportState)
+    job = page.workbench.jobs.get("import", state.name)
+    if state.step == "build" and job is not None:
         return head("build") + building(page, job)
     with suppress(RalleError):
-        if state.get("step") == "preview":
+        if state.step == "preview":
             return head("preview") + preview_parts(page, look(page, state), state)
     return head("choose") + choose()
 
@@ -72,12 +96,12 @@ def choose() -> Markup:
     ).format(html.note(FORMS), html.button("Preview", "import.preview", kind="primary"))
 
 
-def preview_parts(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
+def preview_parts(page: Page, seen: Looked, state: ImportState) -> Markup:
     """The recognised format, the first rows, and the indexes to build."""
-    kind = state.get("kind") or seen.kind
+    kind = state.kind or seen.kind
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
     recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
-    shape = state.get("form") or recognised.form  # type: ignore[union-attr]
+    shape = state.form or (recognised.form if recognised else "")
     of_files = f" of {plural(seen.files, 'file')}" if seen.files else ""
     parts = Markup(
         '<p><b>{}</b> <span class="note">is a {}{}</span></p><div class="pair">{}{}</div>'
@@ -96,20 +120,19 @@ def preview_parts(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
             parts, empty, html.button("Back", "import.again")
         )
     if seen.corpus:
-        encoder = state.get("encoder", "minilm")
-        if "chunking" not in state:
-            state["chunking"] = imports.chunking_of_preview(seen.corpus, encoder)
-        parts += Markup('<div id="import-chunks">{}</div>').format(
-            chunks(page, seen.corpus, state["chunking"], state)
-        )
+        if not state.has_chunking:
+            state.chunking = imports.chunking_of_preview(seen.corpus, state.encoder)
+            state.has_chunking = True
+        parts += Markup('<div id="import-chunks">{}</div>').format(chunks(page, seen.corpus, state))
         parts += settings(state)
-    parts += form.text("name", "Name", state.get("name") or seen.name, more=Markup(" required"))
+    parts += form.text("name", "Name", state.name or seen.name, more=Markup(" required"))
     if seen.corpus:
-        ticked = state.get("indexes", [name for name, _ in INDEXES])
+        every = [name for name, _ in INDEXES]
+        ticked = every if state.indexes is None else state.indexes
         parts += form.checks("indexes", INDEXES, ticked, "Build when done")
         follow = form.on_change("import.rechunk")
         encoders = list(catalog.encoder_lines())
-        parts += form.chooser("Encoder", "encoder", encoders, encoder, more=follow)
+        parts += form.chooser("Encoder", "encoder", encoders, state.encoder, more=follow)
     begin = "Import and build" if seen.corpus else "Import"
     start = html.button(begin, "import.start", kind="primary")
     return Markup('{}<div class="buttons">{}{}</div>').format(
@@ -120,17 +143,19 @@ def preview_parts(page: Page, seen: Looked, state: dict[str, Any]) -> Markup:
 ON_LOOK = form.on_change("import.preview")
 
 
-def chunks(page: Page, corpus: Preview, chunking: Any, state: dict[str, Any]) -> Markup:
+def chunks(page: Page, corpus: Preview, state: ImportState) -> Markup:
     """The first chunks, and the share that exceeds the encoder's window."""
-    long = imports.long_sentence(corpus, chunking, state.get("encoder", "minilm"))
+    long = imports.long_sentence(corpus, state.chunking, state.encoder)
     items = Markup().join(
         bit(
             Markup('{}<span class="n">{}</span>').format(p.title or p.doc_id, p.doc_id),
             escape(short(p.text)),
         )
-        for p, _ in imports.first_chunks(corpus.rows, chunking)
+        for p, _ in imports.first_chunks(corpus.rows, state.chunking)
     )
-    return first_rows(page, corpus, "chunk" if chunking else "passage", items) + html.warning(long)
+    return first_rows(page, corpus, "chunk" if state.chunking else "passage", items) + html.warning(
+        long
+    )
 
 
 def questions(page: Page, preview: Preview) -> Markup:
@@ -182,18 +207,18 @@ def warning_list(warnings: Iterable[str], notes: Iterable[str] = ()) -> Markup:
     return Markup().join([*map(html.warning, warnings), *map(html.note, notes)])
 
 
-def settings(state: dict[str, Any]) -> Markup:
-    chunking, path = state["chunking"], state.get("pages", "")
+def settings(state: ImportState) -> Markup:
+    chunking, path = state.chunking, state.pages
     fields = chunk_fields(chunking, form.on_change("import.rechunk"))
-    gist = library.cut_words(chunking and asdict(chunking))
+    gist = library.cut_words(asdict(chunking) if chunking else None)
     cut = html.fold("Chunking", fields, gist=gist, id="import-chunking")
-    pages = form.text("pages", "File", path, PAGES, PAGE_MAP, more=ON_LOOK)
+    pages = form.text("pages", "File", path or "", PAGES, PAGE_MAP, more=ON_LOOK)
     pages += Markup(
         '<label class="drop small" data-upload="import.preview" data-as="pages">'
         "<span>Drop a page map, or click</span>"
         '<input type="file" class="sr" aria-label="Page map"></label>'
     )
-    gist = Path(path).name if path else "none"
+    gist = path.name if path else "none"
     return cut + html.fold("Page map", pages, gist=gist, id="import-pages")
 
 
@@ -230,7 +255,7 @@ def import_result(name: str, result: ImportResult) -> Markup:
         parts.append(count_words(corpus.passages, noun, corpus.skipped))
         parts += [f"cut into {plural(cut, 'passage')}"] if cut else []
         more += warning_list(corpus.warnings)
-        links += html.link("Read passages", html.address("data/corpus", id=name), "button")
+        links += html.link("Read passages", OneCorpus(id=name).address, "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
     if (dataset := result.dataset) is not None:
@@ -239,11 +264,11 @@ def import_result(name: str, result: ImportResult) -> Markup:
             f"{dataset.answers:,} with answers, {dataset.pages:,} with gold pages, {dataset.neither:,} with neither"
         )
         more += warning_list(dataset.warnings, dataset.notes)
-        links += html.link("Use in Build", html.address("build/one", set=name), "button")
+        links += html.link("Use in Build", OneQuestion(set=name).address, "button")
     if result.indexes:
         last = result.indexes[-1]
         parts.append(f"indexes {', '.join(result.indexes)}")
-        links += html.link(f"Search {last}", html.address("data/index", id=last), "button")
+        links += html.link(f"Search {last}", OneIndex(id=last).address, "button")
         links += html.button(f"Use {last} in Build", "data.use", id=last)
     brought = Markup('<p class="good"><b>Imported {}.</b></p><p>{}.</p>{}').format(
         name, "; ".join(parts), more
@@ -259,63 +284,62 @@ def count_words(count: int, noun: str, skipped: int) -> str:
 # actions
 
 
-def look(page: Page, state: dict[str, Any]) -> Looked:
+def look(page: Page, state: ImportState) -> Looked:
     """This window's source, as recognised."""
-    if "source" not in state:
+    if state.source is None:
         raise UsageError("Nothing was chosen to import; choose a file or a folder.")
     return imports.look(
-        Path(state["source"]),
-        kind=state.get("kind", ""),
-        form=state.get("form", ""),
-        page_map=Path(state["pages"]) if state.get("pages") else None,
+        state.source,
+        kind=state.kind,
+        form=state.form,
+        page_map=state.pages,
         corpora=page.workbench.workspace.corpora,
     )
 
 
 def preview(page: Page, event: Event) -> Patch:
     """Take the dropped, typed or changed source and preview it."""
-    before = event.session.get("import", {})
-    files = event.data.get("files") or []
-    page_map = event.text("as") == "pages"
-    state = dict(before) if before.get("step") == "preview" and (page_map or not files) else {}
+    before, files = event.session.state(ImportState), event.files()
+    page_map, goes_on = event.text("as") == "pages", before.step == "preview"
+    state = replace(before) if goes_on and (page_map or not files) else ImportState()
     if files:
-        sent = [(Path(str(row["path"])), str(row.get("name", ""))) for row in files]
-        place = str(uploads.lay_out(page.workbench.workspace, sent))
-        state["pages" if page_map else "source"] = place
-    elif event.path("path"):
-        state["source"] = str(event.path("path"))
-    if not state.get("source"):
+        sent = [(file.path, file.name) for file in files]
+        place = uploads.lay_out(page.workbench.workspace, sent)
+        state = replace(state, pages=place) if page_map else replace(state, source=place)
+    elif path := event.path("path"):
+        state.source = path
+    if state.source is None:
         raise UsageError("No file is given; drop one, or type the path of a file or folder.")
-    state["source"] = str(uploads.unpack_upload(page.workbench.workspace, Path(state["source"])))
-    if before.get("step") == "preview" and not files:
+    state.source = uploads.unpack_upload(page.workbench.workspace, state.source)
+    if goes_on and not files:
         keep(state, event)
-    state["step"] = "preview"
+    state.step = "preview"
     body = preview_parts(page, look(page, state), state)
-    event.session["import"] = state
-    return {"#data-import": head("preview") + body}
+    event.session.put(state)
+    return Patch({"data-import": head("preview") + body})
 
 
-def keep(state: dict[str, Any], event: Event) -> None:
+def keep(state: ImportState, event: Event) -> None:
     """Store the form; another kind of import has its own formats and is recognised anew."""
     kind = event.text("kind")
-    state["form"] = event.text("form") if kind == (state.get("kind") or kind) else ""
-    state |= {"kind": kind, "pages": str(event.path("pages") or ""), "name": event.text("name")}
-    state |= {"indexes": event.many("indexes"), "encoder": event.text("encoder", "minilm")}
+    state.form = event.text("form") if kind == (state.kind or kind) else ""
+    state.kind, state.pages, state.name = kind, event.path("pages"), event.text("name")
+    state.indexes, state.encoder = event.many("indexes"), event.text("encoder", "minilm")
 
 
 def rechunk(page: Page, event: Event) -> Patch:
     """Chunk the first documents as the form says."""
-    state = event.session.get("import", {})
-    state["encoder"] = event.text("encoder", "minilm")
-    state["chunking"] = form_chunking(event, state["encoder"])
+    state = event.session.state(ImportState)
+    state.encoder = event.text("encoder", "minilm")
+    state.chunking, state.has_chunking = form_chunking(event, state.encoder), True
     corpus = look(page, state).corpus
-    return {"#import-chunks": chunks(page, corpus, state["chunking"], state)} if corpus else {}
+    return Patch({"import-chunks": chunks(page, corpus, state)}) if corpus else Patch()
 
 
 def start(page: Page, event: Event) -> Patch:
     """Import and build the indexes as one job."""
-    state = event.session.get("import", {})
-    if not state.get("source"):
+    state = event.session.state(ImportState)
+    if state.source is None:
         raise UsageError("Choose what to import first.")
     keep(state, event)
     seen = look(page, state)
@@ -323,7 +347,7 @@ def start(page: Page, event: Event) -> Patch:
         event.text("name") or seen.name,
         seen.source,
         seen.kind,
-        state["form"],
+        state.form,
         event.path("pages"),
         event.flag("skip_bad"),
         form_chunking(event, event.text("encoder", "minilm")) if seen.corpus else None,
@@ -331,17 +355,17 @@ def start(page: Page, event: Event) -> Patch:
         event.text("encoder", "minilm"),
     )
     job = imports.start(page.workbench.workspace, page.workbench.data, page.workbench.jobs, request)
-    event.session["import"] = {**state, "step": "build", "name": request.name}
+    state.step, state.name = "build", request.name
     job.wait(0.3)
-    return {"#data-import": panel(page, event)}
+    return Patch({"data-import": panel(page, event)})
 
 
 def again(page: Page, event: Event) -> Patch:
-    event.session.pop("import", None)
-    return {"#data-import": panel(page, event)}
+    event.session.drop(ImportState)
+    return Patch({"data-import": panel(page, event)})
 
 
 def show(page: Page, event: Event) -> Patch:
     if event.text("step"):
-        event.session["import"]["step"] = event.text("step")
-    return {"#data-import": panel(page, event)}
+        event.session.state(ImportState).step = event.choice("step", STEPS)
+    return Patch({"data-import": panel(page, event)})

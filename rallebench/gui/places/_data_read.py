@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -10,7 +11,9 @@ from markupsafe import Markup
 from rallebench.core.numbers import plural
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.addresses import OneCorpus, OneDataset, OneIndex, OneQuestion, Query
+from rallebench.gui.events import Event, Rows, RowsRequest
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import chunk_fields, form_chunking, mark_chunks
@@ -20,8 +23,21 @@ from rallebench.services import uploads
 from rallebench.views import gold_coverage, library, passages
 
 ROW = 50
+VIEWS: Mapping[str, type[OneCorpus] | type[OneDataset]] = {
+    "corpus": OneCorpus,
+    "dataset": OneDataset,
+}
 NOUNS = {"corpus": "passage", "dataset": "question"}
 """View → the contents of its list."""
+
+
+@dataclass(frozen=True)
+class ReadList(Query):
+    """The list of a view: the passages of a corpus, or the questions of a dataset."""
+
+    view: str = ""
+    id: str = ""
+    find: str = ""
 
 
 def register(page: Page) -> None:
@@ -44,7 +60,8 @@ def reader(
     notes: str,
 ) -> Patch:
     """A header with the notes of the import, the filtered list, and the chosen row beside it."""
-    name, find = event.query.get("id", ""), event.query.get("find", "")
+    query = event.read(VIEWS[view])
+    name, find = query.id, query.find
     title = html.crumb("Data", "#/data/list", name, about, buttons=buttons)
     field = form.filter_field(f"{view}-find", find, "read.refilter", name="find")
     body = Markup(
@@ -61,7 +78,7 @@ def reader(
         view,
         chosen,
     )
-    return {f"#v-data-{view}": body, "title": name}
+    return Patch({f"v-data-{view}": body}, title=name)
 
 
 def said_at_import(
@@ -93,7 +110,7 @@ def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup
     noun = NOUNS[view]
     if not total:
         return html.empty(f"No {noun} holds these words. Type others, or empty the filter.")
-    key, label = {"view": view, "id": name, "find": find}, f"{noun.capitalize()}s"
+    key, label = ReadList(view, name, find), f"{noun.capitalize()}s"
     window = html.window(f"data-{view}", key, total, "read.pick", at=at, row=ROW, label=label)
     return html.note(plural(total, noun)) + window
 
@@ -104,44 +121,46 @@ def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
     return rows(page.workbench.workspace, name, find)
 
 
-def list_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
+def list_rows(page: Page, asked: RowsRequest) -> Rows:
     """The rows of either list."""
-    part = fitting(page, key["view"], key["id"], key["find"])[start : start + count]
-    if key["view"] == "corpus":
-        listed_passages = passages.passages_at(page.workbench.workspace, key["id"], list(part))
+    key = asked.read(ReadList)
+    part = fitting(page, key.view, key.id, key.find)[asked.part]
+    if key.view == "corpus":
+        listed_passages = passages.passages_at(page.workbench.workspace, key.id, list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
         answers = [html.join_facts(*example.gold.answers[:2]) or "no answer" for example in part]
         lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]
     row = Markup('<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>')
-    return [(id, row.format(title, below)) for id, title, below in lines]
+    return Rows([(id, row.format(title, below)) for id, title, below in lines])
 
 
 def pick(page: Page, event: Event) -> Patch:
     """Show a row of either list in full."""
-    view, name, id = event.text("view"), event.query.get("id", ""), event.text("id")
+    view, name, id = event.text("view"), event.read(OneCorpus).id, event.text("id")
     if view == "corpus":
         chosen = passage_view(passages.load_passage(page.workbench.workspace, name, id), name)
     else:
         chosen = record_view(name, page.workbench.asking.example(name, id))
-    return {f"#{view}-chosen": chosen}
+    return Patch({f"{view}-chosen": chosen})
 
 
 def refilter(page: Page, event: Event) -> Patch:
     """Filter the list by the typed words and keep them in the address."""
-    view, name, find = event.text("view"), event.text("id"), event.text("find")
+    view, name, find = event.choice("view", VIEWS), event.text("id"), event.text("find")
     total = len(fitting(page, view, name, find))
-    address = html.address(f"data/{view}", id=name, find=find)
-    return {f"#{view}-list": listing(view, name, find, total), "address": address}
+    address = VIEWS[view](id=name, find=find).address
+    return Patch({f"{view}-list": listing(view, name, find, total)}, address=address)
 
 
 # a corpus
 
 
 def open_corpus(page: Page, event: Event) -> Patch:
-    name, find = event.query.get("id", ""), event.query.get("find", "")
+    query = event.read(OneCorpus)
+    name, find = query.id, query.find
     rows = passages.corpus_rows(page.workbench.workspace, name, find)
-    row = passages.passage_row(page.workbench.workspace, name, event.query.get("q", ""))
+    row = passages.passage_row(page.workbench.workspace, name, query.q)
     at = list(rows).index(row) if row is not None and row in rows else 0
     first = passages.passages_at(page.workbench.workspace, name, [rows[at]]) if rows else []
     chosen = passage_view(first[0], name) if first else Markup()
@@ -180,9 +199,9 @@ def passage_view(passage: Passage, corpus: str) -> Markup:
 
 def cut(page: Page, event: Event) -> Patch:
     """Mark the chunks of the passage, or of the typed text."""
-    chunking, own = form_chunking(event), str(event.data.get("text") or "")
+    chunking, own = form_chunking(event), event.raw_text("text")
     if own.strip():
-        return {"#corpus-text": mark_chunks(own, chunking)}
+        return Patch({"corpus-text": mark_chunks(own, chunking)})
     passage = passages.load_passage(
         page.workbench.workspace, event.text("corpus"), event.text("doc")
     )
@@ -191,22 +210,23 @@ def cut(page: Page, event: Event) -> Patch:
         if chunking
         else escape(passage.text)
     )
-    return {"#corpus-text": text}
+    return Patch({"corpus-text": text})
 
 
 # a dataset
 
 
 def open_dataset(page: Page, event: Event) -> Patch:
-    name, find = event.query.get("id", ""), event.query.get("find", "")
+    query = event.read(OneDataset)
+    name, find = query.id, query.find
     examples = passages.records(page.workbench.workspace, name, find)
-    ids, qid = [example.question.qid for example in examples], event.query.get("q", "")
+    ids, qid = [example.question.qid for example in examples], query.q
     at = ids.index(qid) if qid in ids else 0
     chosen = record_view(name, examples[at]) if examples else Markup()
     line = next((x for x in library.datasets(page.workbench.workspace) if x.name == name), None)
     total = f"{len(page.workbench.workspace.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
-    buttons += html.link("Use in Build", html.address("build/one", set=name), "button")
+    buttons += html.link("Use in Build", OneQuestion(set=name).address, "button")
     about = html.join_facts(total, line.kind if line else "")
     imported = page.workbench.data.import_notes(name)
     notes = said_at_import(
@@ -226,9 +246,10 @@ def record_view(dataset: str, example: Example) -> Markup:
         ("Reference", gold.reference),
         ("Turns before", str(len(question.history)) if question.history else ""),
     ]
-    place = {"set": dataset, "q": question.qid}
-    build = html.link("Open in Build", html.address("build/one", **place), "button")
-    search = html.link("Search an index for it", html.address("data/index", **place), "button")
+    at = OneQuestion(dataset, question.qid).address
+    build = html.link("Open in Build", at, "button")
+    at = OneIndex(set=dataset, q=question.qid).address
+    search = html.link("Search an index for it", at, "button")
     lazy = Markup('<div id="dataset-covered"><span data-lazy{}>…</span></div>').format(
         attributes(do="read.covered", id=dataset)
     )
@@ -250,5 +271,7 @@ def coverage_table(page: Page, event: Event) -> Patch:
         page.workbench.workspace, event.text("id")
     ).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"
-        rows.append([html.name_link(name, "data/index", id=name), badge(share), count])
-    return {"#dataset-covered": html.rows(["Index", "Coverage", ">Gold pages"], rows, kind="covs")}
+        rows.append([html.name_link(name, OneIndex(id=name)), badge(share), count])
+    return Patch(
+        {"dataset-covered": html.rows(["Index", "Coverage", ">Gold pages"], rows, kind="covs")}
+    )

@@ -10,8 +10,10 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Gold
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import OneIndex
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._steps import first_gold, passage
 from rallebench.services.data import Search
@@ -109,7 +111,8 @@ def open_index(page: Page, event: Event) -> Patch:
         line.name
         for line in library.retrievers(page.workbench.workspace, page.workbench.data.states())
     ]
-    name = event.query.get("id") or next(iter(names), "")
+    query = event.read(OneIndex)
+    name = query.id or next(iter(names), "")
     line = retriever_line(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
     body = Markup(
@@ -117,17 +120,19 @@ def open_index(page: Page, event: Event) -> Patch:
         '<div id="index-hits">{}</div></div><aside class="stack" id="index-about">{}</aside></div>{}'
     ).format(
         head(line),
-        search_form(page, event, name, names),
+        search_form(page, query, name, names),
         html.note(hint),
         about(page, line),
         html.follow("index.refresh"),
     )
-    return html.view("data/index", name, body, kind="wide", more=Markup(" data-form data-problems"))
+    return panels.view(
+        "data/index", name, body, kind="wide", more=Markup(" data-form data-problems")
+    )
 
 
 def switch(page: Page, event: Event) -> Patch:
-    query = {name: event.text(name) for name in ("id", "set", "q", "query")}
-    return {"go": html.address("data/index", **query)}
+    id, dataset, qid = event.text("id"), event.text("set"), event.text("q")
+    return Patch(go=OneIndex(id, dataset, qid, event.text("query")).address)
 
 
 def head(line: RetrieverLine) -> Markup:
@@ -138,20 +143,19 @@ def head(line: RetrieverLine) -> Markup:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the head."""
-    name = event.text("id") or event.query.get("id", "")
+    name = event.text("id") or event.read(OneIndex).id
     if not name:
-        return {}
+        return Patch()
     line = retriever_line(page, name)
-    return {"#index-head": head(line), "#index-about": about(page, line)}
+    return Patch({"index-head": head(line), "index-about": about(page, line)})
 
 
-def search_form(page: Page, event: Event, name: str, names: list[str]) -> Markup:
+def search_form(page: Page, asked: OneIndex, name: str, names: list[str]) -> Markup:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
     corpus = retriever_line(page, name).corpus
-    chosen = event.query.get("set") or library.fitting_dataset(page.workbench.workspace, corpus)
-    question = event.query.get("q", "")
-    query = event.query.get("query", "")
+    chosen = asked.set or library.fitting_dataset(page.workbench.workspace, corpus)
+    question, query = asked.q, asked.query
     if question and not query:
         with suppress(RalleError):
             query = page.workbench.asking.example(chosen, question).question.text
@@ -201,11 +205,10 @@ def offer(page: Page, event: Event) -> Patch:
     dataset, query, qid = event.text("set"), event.text("query"), ""
     if example := passages.find_example(page.workbench.workspace, dataset, event.text("q")):
         query, qid = example.question.text, example.question.qid
-    return {
-        "address": html.address("data/index", id=event.text("id"), set=dataset, q=qid),
-        "#index-query": query_field(query),
-        "#index-question": question_field(page, dataset, qid),
-    }
+    return Patch(
+        {"index-query": query_field(query), "index-question": question_field(page, dataset, qid)},
+        address=OneIndex(id=event.text("id"), set=dataset, q=qid).address,
+    )
 
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
@@ -220,7 +223,7 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
     for piece in page.workbench.data.search(name, query, k, knobs=knobs, gold_pages=gold.pages):
         news = hits(piece, gold, k) if isinstance(piece, Search) else html.note(f"{piece} …")
-        yield {"#index-hits": news}
+        yield Patch({"index-hits": news})
 
 
 def hits(result: Search, gold: Gold, k: int) -> Markup:

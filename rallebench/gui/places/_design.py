@@ -11,9 +11,10 @@ from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.addresses import ExperimentsList, PublishedTable
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
-from rallebench.gui.places import _published
 from rallebench.gui.places._bench import window_bench
 from rallebench.views import catalog, designs, experiment_design
 from rallebench.views import experiment_groups as groups
@@ -46,9 +47,9 @@ PARTS = ("set", "datasets", "tasks", "split", "language", "instances")
 
 def window_design(page: Page, event: Event) -> Design:
     """The design of the event's window; a new one sweeps k."""
-    design = event.session.get("design")
-    if not isinstance(design, Design):
-        design = event.session["design"] = Design()
+    design = event.session.get(Design)
+    if design is None:
+        design = event.session.state(Design)
         fields = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
         first = next((name for name in ("k", "llm") if name in fields), next(iter(fields), ""))
         if first:
@@ -70,10 +71,10 @@ def read(page: Page, event: Event) -> Design:
     """The design of the window, updated from the form."""
     design = window_design(page, event)
     design.name, design.seed = event.text("name", design.name), event.text("seed", design.seed)
-    design.limit = event.text("limit") if "limit" in event.data else design.limit
-    design.track = event.flag("track") if "name" in event.data else design.track
+    design.limit = event.text("limit") if event.has("limit") else design.limit
+    design.track = event.flag("track") if event.has("name") else design.track
     for key in ("chain", "dataset", "metric", "strategy", "suite", "llm", "k", "run", "folder"):
-        if key in event.data:
+        if event.has(key):
             setattr(design, key, event.text(key))
     if design.kind == "sweep":
         design.vary = {name: event.many(f"v:{name}") for name in design.vary}
@@ -94,7 +95,7 @@ def read(page: Page, event: Event) -> Design:
             name: [*event.many(f"knob:{name}"), *event.many(f"knob-own:{name}")]
             for name in designs.search_knobs(page.workbench.workspace, design.indexes)
         }
-    elif design.kind == "baselines" and "run" in event.data:
+    elif design.kind == "baselines" and event.has("run"):
         design.long_context = event.flag("long_context")
     elif design.kind == "batch":
         design.chains = event.many("chains")
@@ -117,7 +118,7 @@ def design_request(page: Page, event: Event, design: Design) -> ExperimentReques
 def cards(chosen: str) -> Markup:
     drawn = Markup()
     for kind, about in KINDS.items():
-        address = html.address("experiments/list", kind=kind)
+        address = ExperimentsList(kind=kind).address
         drawn += html.choice(address, *about, kind == chosen, "card")
     return Markup(
         '<div class="x-cards" role="group" aria-label="Kind of experiment">{}</div>'
@@ -257,7 +258,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
         llms = list(page.workbench.workspace.llms())
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
     printed = designs.first_table(paper)
-    tables = html.link("The paper's tables", _published.address(printed)) if printed else ""
+    tables = html.link("The paper's tables", PublishedTable(printed).address) if printed else ""
     which = Markup(
         '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
     ).format(tabs, three(what), about, tables, form.hidden_fields(shown=design.suite))

@@ -16,12 +16,19 @@ from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import (
+    ComparedRuns,
+    OneExperiment,
+    OneQuestion,
+    OneRun,
+    PublishedTable,
+)
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, escape, warning
 from rallebench.gui.jobs import stop_button
-from rallebench.gui.patches import Patch
-from rallebench.gui.places import _published, _runs_list
+from rallebench.gui.patches import Download, Patch
 from rallebench.gui.places._runs_compare import judgement
 from rallebench.gui.wording import on_page
 from rallebench.render import experiments, report
@@ -29,6 +36,7 @@ from rallebench.render.numbers import text
 from rallebench.services import experiment_jobs
 from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_groups, experiment_results
+from rallebench.views.experiment_design import Design
 from rallebench.views.experiment_groups import plain_label
 from rallebench.views.experiment_results import AXES, Ranking
 
@@ -41,17 +49,12 @@ def register(page: Page) -> None:
     page.actions("experiments", save_file, edit_file, save_labels, export, to_mlflow)
 
 
-def address(name: str) -> str:
-    """The address of an experiment."""
-    return html.address("experiments/one", id=name)
-
-
 def open_one(page: Page, event: Event) -> Patch:
     """The whole experiment. ``by``: the ranking metric; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
-    name, store = event.query.get("id", ""), page.workbench.experiments.store
+    name, store = event.read(OneExperiment).id, page.workbench.experiments.store
     if not store.exists(name):
         say = f"There is no experiment {name}; these are the experiments."
-        return {"go": "#/experiments/list", "say": say}
+        return Patch(go="#/experiments/list", say=say)
     with store.reading(name):
         return _opening(page, event, store.open(name))
 
@@ -68,7 +71,7 @@ def _opening(page: Page, event: Event, stored: StoredExperiment) -> Patch:
     buttons = _buttons(page, stored)
     crumb = html.crumb("Experiments", "#/experiments/list", title, about, buttons=buttons)
     parts = crumb, draw(page, event, stored), files(page, stored)
-    return html.view("experiments/one", title, *parts, kind="wide", more=follow)
+    return panels.view("experiments/one", title, *parts, kind="wide", more=follow)
 
 
 def _buttons(page: Page, stored: StoredExperiment) -> Markup:
@@ -80,7 +83,7 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = Markup()
     if isinstance(stored.report, RankingReport) and (variants := stored.report.variants):
-        build, kind = html.address("build/one", run=variants[0].run), "button"
+        build, kind = OneQuestion(run=variants[0].run).address, "button"
         label = f"Use {plain_label(variants[0].variant)} in Build"
         if len(variants) > 1 and not experiment_groups.group(page.workbench.workspace, name).open:
             label, kind = "Use the winner in Build", "button primary"
@@ -138,7 +141,9 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 
 
 def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    value = experiment_results.ranking(page.workbench.workspace, stored, event.query.get("by", ""))
+    value = experiment_results.ranking(
+        page.workbench.workspace, stored, event.read(OneExperiment).by
+    )
     result, chooser = value.result, Markup()
     warned = Markup().join(map(warning, result.warnings))
     if stored.kind == "sweep" and len(value.metrics) > 1:
@@ -171,18 +176,18 @@ def ranking(value: Ranking) -> Markup:
         )
         delta = Estimate(row.difference, row.low, row.high)
         gap = figures.gap(delta) if share else text(row.difference, "delta")
-        compare = html.link("compare", _runs_list.pair_address(variants[0].run, run))
+        compare = html.link("compare", ComparedRuns(variants[0].run, run).address)
         lines.append(
             [
                 Markup("<small>{}</small>").format(i + 1),
-                html.link(plain_label(row.variant), _runs_list.address(run), "nm"),
+                html.link(plain_label(row.variant), OneRun(run).address, "nm"),
                 figures.percent(mean, share=share) if mean else "–",
                 figures.interval_bar(mean) if mean and share else Markup(),
                 gap if i else "–",
                 text(row.p_corrected, "p") if i else "",
                 took,
                 f"{mean.n:,}" if mean else "–",
-                compare if i else html.link("use in Build", html.address("build/one", run=run)),
+                compare if i else html.link("use in Build", OneQuestion(run=run).address),
             ]
         )
     label = experiment_groups.metric_label(name)
@@ -203,8 +208,8 @@ def ranking(value: Ranking) -> Markup:
 
 def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = page.workbench.experiments.open_tradeoff(stored.name)
-    across, up = event.query.get("x", ""), event.query.get("y", "")
-    across = across if across in AXES else "single_ms"
+    query = event.read(OneExperiment)
+    across, up = query.x if query.x in AXES else "single_ms", query.y
     if up not in AXES:
         up = "recall" if any(p.recall is not None for p in value.points) else "Rprec"
     axes = list(AXES.items())
@@ -232,7 +237,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     result = stored.report
     assert isinstance(result, BaselinesReport)
-    run = html.link(result.run, _runs_list.address(result.run))
+    run = html.link(result.run, OneRun(result.run).address)
     tables = Markup().join(map(figures.table, _tables(page, stored)[0]))
     return Markup('<p class="say">The run {} between its baselines.</p>{}{}{}').format(
         run, warning_notes(result.failed), tables, _runs(stored)
@@ -245,7 +250,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     parts, notes = result.parts, result.notes
     drawn = paper_tables(result.tables)
     if printed := designs.first_table(designs.benchmark_name(stored.kind)):
-        own = html.link("The paper's own tables", _published.address(printed))
+        own = html.link("The paper's own tables", PublishedTable(printed).address)
         drawn += Markup('<p class="note">{}</p>').format(own)
     drawn += figures.plots(result.plots)
     if notes:
@@ -277,13 +282,13 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     others = experiment_results.comparable(page.workbench.workspace, stored)
     if not others or not isinstance(stored.report, SuiteReport):
         return Markup()
-    other = event.query.get("beside", "")
+    other = event.read(OneExperiment).beside
     chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
     if other not in others:
         return chooser
     differences, pairs = experiment_results.beside(page.workbench.workspace, stored.name, other)
     links = html.join_facts_html(
-        *(html.link(label, _runs_list.pair_address(*pair)) for label, pair in pairs.items())
+        *(html.link(label, ComparedRuns(*pair).address) for label, pair in pairs.items())
     )
     report = page.workbench.experiments.store.open(other).report
     theirs = paper_tables(report.tables if isinstance(report, SuiteReport) else ())
@@ -296,7 +301,7 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 def _runs(stored: StoredExperiment) -> Markup:
     lines = [
         [
-            html.link(plain_label(label), _runs_list.address(run), "nm"),
+            html.link(plain_label(label), OneRun(run).address, "nm"),
             Markup("<small>{}</small>").format(run),
         ]
         for label, run in experiment_results.experiment_runs(stored)
@@ -340,7 +345,7 @@ def save_file(page: Page, event: Event) -> Patch:
     )
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     content = base64.b64encode(path.read_bytes()).decode()
-    return {"download": {"name": path.name, "base64": content, "type": kind}}
+    return Patch(download=Download(name=path.name, base64=content, type=kind))
 
 
 def edit_file(page: Page, event: Event) -> Patch:
@@ -368,18 +373,18 @@ def edit_file(page: Page, event: Event) -> Patch:
     )
     note = Markup('<p class="note">{} answers that are not right.{}</p>').format(len(lines), keys)
     fields = Markup("{}{}{}").format(note, form.suggestions("x-categories", offered), fields)
-    return html.form_drawer("Errors to label", fields, save)
+    return panels.form_drawer("Errors to label", fields, save)
 
 
 def save_labels(page: Page, event: Event) -> Patch:
     """Write the categories into the file, which the benchmark reads on its next run."""
     name, file = event.text("id"), event.text("file")
-    chosen = {int(key[2:]): event.text(key) for key in event.data if key.startswith("c:")}
+    chosen = {int(key): text for key, text in event.with_prefix("c:").items()}
     path = experiment_results.write_labels(page.workbench.workspace, name, file, chosen)
-    if (design := event.session.get("design")) is not None:
+    if (design := event.session.get(Design)) is not None:
         stored = page.workbench.experiments.store.open(name)
         design.settings.setdefault(stored.kind, {})["labels"] = str(path)
-    return {"drawer": "", "say": "Saved. Run again with changes counts your categories."}
+    return Patch(drawer="", say="Saved. Run again with changes counts your categories.")
 
 
 # exports
@@ -423,14 +428,14 @@ def export(page: Page, event: Event) -> Patch:
     else:
         sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in drawings)]
         content = "".join(report.page(name, sections))
-    return {"download": {"name": f"{name}.{suffix}", "text": content}}
+    return Patch(download=Download(name=f"{name}.{suffix}", text=content))
 
 
 def to_mlflow(page: Page, event: Event) -> Patch:
     """Group the experiment's runs under one parent in MLflow."""
     stored = page.workbench.experiments.store.open(event.text("id"))
     problem = page.workbench.tracking.track_experiment(stored.report or SuiteReport(), stored.kind)
-    return {"say": on_page(problem) if problem else f"{stored.name} is in MLflow."}
+    return Patch(say=on_page(problem) if problem else f"{stored.name} is in MLflow.")
 
 
 _BODIES = {

@@ -13,8 +13,10 @@ from rallebench.core.comparison import PairedComparison
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import FEW, plural
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import FewQuestions, OneQuestion
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench, Busy, follow_other, meanwhile, window_bench
 from rallebench.gui.places._chain import KINDS, editor, hidden_fields, read_chain
@@ -99,8 +101,7 @@ def register(page: Page) -> None:
 
 def window_grid(event: Event) -> VariantGrid:
     """The grid of this window."""
-    grid: VariantGrid = event.session.setdefault("few", VariantGrid())
-    return grid
+    return event.session.state(VariantGrid)
 
 
 def window_sheet(page: Page, event: Event) -> Sheet:
@@ -130,12 +131,12 @@ def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]
 def open_few(page: Page, event: Event) -> Iterator[Patch]:
     """Open the grid; ``q=a,b`` in the address picks questions by hand. Follows a running one."""
     grid = window_grid(event)
-    if event.query.get("q"):
-        grid.sample, grid.picked = "picked", event.query["q"].split(",")
-    yield {"title": "A few questions", **draw_parts(page, event)}
+    if picked := event.read(FewQuestions).q:
+        grid.sample, grid.picked = "picked", picked.split(",")
+    yield Patch(title="A few questions") | draw_parts(page, event)
     if grid.running is not None:
-        for patch in follow_other(page, "#few-status", grid):
-            yield {**patch, "#few-grid": table(window_sheet(page, event))}
+        for patch in follow_other(page, "few-status", grid):
+            yield patch | Patch({"few-grid": table(window_sheet(page, event))})
         yield draw_parts(page, event)
 
 
@@ -158,7 +159,7 @@ def draw_parts(page: Page, event: Event) -> Patch:
     body = Markup(
         '<div class="bar">{}</div><div class="grid-page" data-problems>{}{}</div>'
     ).format(bar, say, cells)
-    return {"#v-build-few": body}
+    return Patch({"v-build-few": body})
 
 
 def table(sheet: Sheet) -> Markup:
@@ -171,7 +172,7 @@ def table(sheet: Sheet) -> Markup:
     for x in sheet.examples:
         cells = Markup().join(cell(sheet, chain, x, i) for i, chain in chains)
         gold = f"gold {x.gold.answers[0]}" if x.gold.answers else "no gold answer"
-        address = html.address("build/one", q=x.question.qid)
+        address = OneQuestion(q=x.question.qid).address
         body += Markup(
             '<tr><th scope="row"><a href="{}" dir="auto">{}</a><small dir="auto">{}</small></th>{}</tr>'
         ).format(address, x.question.text, gold, cells)
@@ -284,15 +285,15 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
             grid.end(going)
             return draw_parts(page, event)
 
-        silent = meanwhile(page, "#few-status", going, llms, stop_patch)
-        yield {**draw_parts(page, event), "meanwhile": silent}
+        silent = meanwhile(page, "few-status", going, llms, stop_patch)
+        yield draw_parts(page, event) | Patch(meanwhile=silent)
         for chain in chains:
             for news in lease.load_for(chain.llms, chain.retrievers):
                 going.doing = news.message
-                yield {"#few-status": going.words(page, ())}
+                yield Patch({"few-status": going.words(page, ())})
         for done, (chain, x) in enumerate(jobs):
             going.doing, going.began = f"{done} of {len(jobs)}", time.time()
-            yield {"#few-status": going.words(page, ()), "#few-grid": table(sheet)}
+            yield Patch({"few-status": going.words(page, ()), "few-grid": table(sheet)})
             *_, episode = page.workbench.asking.execute_chain(chain, x.question)
             assert isinstance(episode, Episode)
             answer = variants.variant_answer(chain, x, episode)
@@ -324,7 +325,7 @@ def ask_all(page: Page, event: Event) -> Patch:
         f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
     )
     body = Markup("<ul>{}</ul>{}").format(lines, html.note(size))
-    return html.ask(
+    return panels.ask(
         f"Run on all of {sheet.dataset}?", body, f"Start {plural(count, 'run')}", "few.run_all"
     )
 
@@ -345,7 +346,7 @@ def run_all(page: Page, event: Event) -> Patch:
     for prepared in planned:
         page.workbench.runs.start(prepared)
     started = "1 run has" if len(planned) == 1 else f"{len(planned)} runs have"
-    return {"dialog": "", "go": "#/runs/list", "say": f"{started} started."}
+    return Patch(dialog="", go="#/runs/list", say=f"{started} started.")
 
 
 def choose(page: Page, event: Event) -> Patch:
@@ -358,7 +359,7 @@ def pick(page: Page, event: Event) -> Patch:
     """Add Build's question to the picked ones."""
     grid, question = window_grid(event), window_bench(page, event).question
     grid.sample, grid.picked = "picked", list(dict.fromkeys([*grid.picked, question]))
-    return {"say": f"{len(grid.picked)} questions are picked.", "go": "#/build/few"}
+    return Patch(say=f"{len(grid.picked)} questions are picked.", go="#/build/few")
 
 
 def ask_variant(page: Page, event: Event) -> Patch:
@@ -380,7 +381,7 @@ def ask_variant(page: Page, event: Event) -> Patch:
     body = Markup('{}<div id="variant-form">{}</div>').format(
         html.note("Change what the variant does differently."), parts
     )
-    return html.ask("Add a variant", body, "Add the variant", "few.add")
+    return panels.ask("Add a variant", body, "Add the variant", "few.add")
 
 
 def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
@@ -406,7 +407,7 @@ def add(page: Page, event: Event) -> Iterator[Patch]:
             "Nothing is different from a chain that is in the grid already; change a field."
         )
     window_grid(event).variants.append(chain)
-    yield {"dialog": ""}
+    yield Patch(dialog="")
     yield from run(page, event)
 
 
@@ -427,4 +428,4 @@ def use(page: Page, event: Event) -> Patch:
     if answer_key(before) not in map(answer_key, window_sheet(page, event).chains):
         others.insert(index, before)
     say = "This variant is the chain in Build now; Undo returns."
-    return {"say": say, **draw_parts(page, event), **header(page, bench)}
+    return Patch(say=say) | draw_parts(page, event) | header(page, bench)

@@ -11,7 +11,8 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import Patch
 from rallebench.gui.wording import on_page
@@ -47,7 +48,7 @@ def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: 
     elif then:
         page.workbench.models.begin(name, "language model")
     say = on_page(" ".join([f"Added {name}.", *more]))
-    return {**page.call("models.refresh"), "#models-add": draw(), "say": say}
+    return page.call("models.refresh") | Patch({"models-add": draw()}, say=say)
 
 
 # a server
@@ -94,7 +95,7 @@ def find(page: Page, event: Event) -> Patch:
         price_fields({}),
         html.button("Add and test", "models.add_server", kind="primary"),
     )
-    return {"#models-found": Markup().join(body)}
+    return Patch({"models-found": Markup().join(body)})
 
 
 def add_server(page: Page, event: Event) -> Patch:
@@ -202,11 +203,13 @@ def facts(name: str, settings: Mapping[str, str]) -> Markup:
 
 
 def preset_facts(page: Page, event: Event) -> Patch:
-    return {
-        "#preset-facts": facts(
-            event.choice("preset", catalog.llm_presets()), chosen_quantization(event)
-        )
-    }
+    return Patch(
+        {
+            "preset-facts": facts(
+                event.choice("preset", catalog.llm_presets()), chosen_quantization(event)
+            )
+        }
+    )
 
 
 def add_preset(page: Page, event: Event) -> Patch:

@@ -11,7 +11,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.types import Step
 from rallebench.gui import form, html
 from rallebench.gui.frame import Page
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import PageEvent, Patch
 from rallebench.gui.places._bench import Bench, bench_example
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import question_column
@@ -165,18 +165,18 @@ def header(page: Page, bench: Bench) -> Patch:
         if edited_now
         else Markup()
     )
-    patch: Patch = {
-        "chain": Markup('<a href="#/build/one"><span>Chain</span> <b>{}</b>{}</a>').format(
+    patch = Patch(
+        chain=Markup('<a href="#/build/one"><span>Chain</span> <b>{}</b>{}</a>').format(
             bench.chain.name, dot
         )
-    }
+    )
     edits = (
         {"window": bench.window, "chain": chain_forms.draft(bench.chain)} if edited_now else None
     )
     draft = json.dumps(edits, ensure_ascii=False) if edits else None
     if draft != bench.draft:  # a window without edits must not drop another's draft
         bench.draft = draft
-        patch["store"] = {"rb-draft": draft}
+        patch |= Patch(store={"rb-draft": draft})
     return patch
 
 
@@ -199,15 +199,13 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
 
 def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
     """The patch that redraws the bar and the chain."""
-    return {
-        "#v-build-one": view(page, bench) if opened is None else None,
-        "#chain-form": chain_html(page, bench, opened),
-        **header(page, bench),
-        **stale(bench),
-    }
+    part = "v-build-one", view(page, bench)
+    if opened is not None:
+        part = "chain-form", chain_html(page, bench, opened)
+    return Patch(dict([part])) | header(page, bench) | stale(bench)
 
 
 def stale(bench: Bench) -> Patch:
     """The marks of outputs that are out of date."""
     index = bench.stale_from
-    return {} if index is None else {"event": {"name": "rb-stale", "index": index}}
+    return Patch() if index is None else Patch(event=PageEvent("rb-stale", index=index))

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from rallebench.core.numbers import plural
 from rallebench.core.table_files import csv_table, latex
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import ExperimentsList, PublishedTable
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import Download, Patch
 from rallebench.views import published
 
 NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
 SHORT = 24
 """Longest cell that is kept on one line, in characters."""
-WORDS = "papers-words"
-"""Session key of a window's search words."""
 ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
 
 
-def address(table: str) -> str:
-    """The address of a table."""
-    return html.address("experiments/published", table=table)
+@dataclass(frozen=True)
+class Search:
+    """The search words of a window."""
+
+    words: str = ""
 
 
 def register(page: Page) -> None:
@@ -37,23 +40,24 @@ def register(page: Page) -> None:
 
 def open_view(page: Page, event: Event) -> Patch:
     """The table of the address, else all tables with a search field. Raises NotFoundError."""
-    if chosen := event.query.get("table", ""):
+    if chosen := event.read(PublishedTable).table:
         return open_table(page, event, chosen)
-    words = event.session.get(WORDS, "")
+    words = event.session.state(Search).words
     hint = "Search: a system, a set, a metric, a number"
     field = form.filter_field("x-papers-words", words, "published.search", hint)
     crumb = html.crumb("Experiments", "#/experiments/list", "Papers", ABOUT)
     drawn = Markup('<div id="x-papers">{}</div>').format(papers(page, words))
     body = Markup('<div class="x-search">{}</div>{}').format(field, drawn)
-    return html.view(
+    return panels.view(
         "experiments/published", "Papers", crumb, Markup("<div data-form>{}</div>").format(body)
     )
 
 
 def search(page: Page, event: Event) -> Patch:
     """Filter the tables by the words."""
-    words = event.session[WORDS] = event.text("words")
-    return {"#x-papers": papers(page, words)}
+    words = event.text("words")
+    event.session.put(Search(words))
+    return Patch({"x-papers": papers(page, words)})
 
 
 def papers(page: Page, words: str) -> Markup:
@@ -63,7 +67,7 @@ def papers(page: Page, words: str) -> Markup:
         lines, addresses = [], []
         for name, about in tables:
             value = published.open_table(name)
-            title = html.link(_number(name).capitalize(), address(name), "nm")
+            title = html.link(_number(name).capitalize(), PublishedTable(name).address, "nm")
             ours = counts.get(name, 0)
             lines.append(
                 [
@@ -73,7 +77,7 @@ def papers(page: Page, words: str) -> Markup:
                     f"{ours or '–'}",
                 ]
             )
-            addresses.append(address(name))
+            addresses.append(PublishedTable(name).address)
         heads = ("Table", "What it has", "Questions", ">Our runs")
         drawn += html.heading(published.title(paper))
         drawn += html.rows(heads, lines, kind="x-tables", addresses=addresses)
@@ -101,9 +105,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     )
     title = f"{published.title(paper)}, {_number(chosen)}"
     crumb = html.crumb("Papers", "#/experiments/published", title, value.source, buttons=saves)
-    benchmark = html.address(
-        "experiments/list", kind="suite", paper=published.benchmark_name(chosen)
-    )
+    benchmark = ExperimentsList(kind="suite", paper=published.benchmark_name(chosen)).address
     about = f"{value.about[:1].upper()}{value.about[1:]}."
     body = Markup(
         '{}<div class="x-published"><nav aria-label="Published tables">{}</nav><div><p>{} '
@@ -119,7 +121,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
         figures.plots(published.figures(value, own)),
         doubts,
     )
-    return html.view("experiments/published", title, body, kind="wide")
+    return panels.view("experiments/published", title, body, kind="wide")
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
@@ -163,7 +165,7 @@ def _list(chosen: str) -> Markup:
         items = Markup()
         for name, about in tables:
             label = _number(name).capitalize()
-            items += html.choice(address(name), label, about, name == chosen)
+            items += html.choice(PublishedTable(name).address, label, about, name == chosen)
         title, gist = published.title(paper), plural(len(tables), "table")
         opened = chosen.startswith(f"{paper}:")
         # A fold keeps its state by its id; the chosen paper's has its own id, so that it opens.
@@ -182,4 +184,4 @@ def save(page: Page, event: Event) -> Patch:
     if suffix == "json":
         document = published.document(value, own)
         text = json.dumps(document, ensure_ascii=False, indent=2) + "\n"
-    return {"download": {"name": f"{name.replace(':', '-')}.{suffix}", "text": text}}
+    return Patch(download=Download(name=f"{name.replace(':', '-')}.{suffix}", text=text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
@@ -10,6 +11,8 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Example
 from rallebench.gui import form, html
+from rallebench.gui.addresses import Query
+from rallebench.gui.events import Rows, RowsRequest
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.places._bench import Bench
@@ -25,6 +28,15 @@ FILTERS = (
     ("right", "Right"),
 )
 IN_BUILD = FILTERS[:4]
+
+
+@dataclass(frozen=True)
+class BuildQuestions(Query):
+    """The list of Build's dataset, filtered."""
+
+    dataset: str = ""
+    only: str = ""
+    words: str = ""
 
 
 def verdict_chips(
@@ -104,7 +116,7 @@ def list_parts(page: Page, bench: Bench) -> Markup:
     own = Markup()
     if words := bench.words.strip():
         own = html.button(f"Ask “{words[:60]}”", "build.pick", kind="own", words=words)
-    key = {"dataset": bench.dataset, "only": bench.only, "words": bench.words}
+    key = BuildQuestions(bench.dataset, bench.only, bench.words)
     at = position(rows, bench.question)
     window = html.window("build-questions", key, len(rows), "build.pick", at=at, row=74)
     nothing = Markup() if rows else html.note("No question of this dataset fits the filter.")
@@ -113,15 +125,18 @@ def list_parts(page: Page, bench: Bench) -> Markup:
     )
 
 
-def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
+def question_rows(page: Page, asked: RowsRequest) -> Rows:
     """A window of the list's rows."""
-    bench = page.session(key["window"]).get("build")
-    if not isinstance(bench, Bench):
-        return []
-    examples, part = page.workbench.workspace.questions(key["dataset"]), slice(start, start + count)
-    if key["only"] or key["words"]:
-        rows = filter_questions(bench_rows(page, bench, examples), key["only"], key["words"])[part]
+    key = asked.read(BuildQuestions)
+    bench = asked.session.get(Bench)
+    if bench is None:
+        return Rows(())
+    examples = page.workbench.workspace.questions(key.dataset)
+    if key.only or key.words:
+        rows = filter_questions(bench_rows(page, bench, examples), key.only, key.words)[asked.part]
     else:
-        rows = bench_rows(page, bench, examples[part])
+        rows = bench_rows(page, bench, examples[asked.part])
     none = {"none": html.VERDICTS["none"]}
-    return [(x.qid, list_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]
+    return Rows(
+        [(x.qid, list_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]
+    )

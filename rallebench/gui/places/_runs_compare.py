@@ -10,13 +10,15 @@ from markupsafe import Markup
 from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural, smallness
-from rallebench.gui import figures, form, html
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import ComparedRuns, OneRun
+from rallebench.gui.events import Event
 from rallebench.gui.figures import gap_words
-from rallebench.gui.frame import Event, Page
+from rallebench.gui.frame import Page
 from rallebench.gui.html import VERDICTS, escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._runs_figures import agents
-from rallebench.gui.places._runs_list import address, lost_stages, pair_address, unread
+from rallebench.gui.places._runs_list import lost_stages, unread
 from rallebench.gui.places._steps import mark_gold
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers
@@ -41,14 +43,13 @@ def register(page: Page) -> None:
 
 def open_compare(page: Page, event: Event) -> Patch:
     """Compare runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
-    query, several = event.query, list[str]()
-    while f"r{len(several)}" in query:
-        several.append(query[f"r{len(several)}"])
-    metric = query.get("metric", "")
-    two = query.get("a", ""), query.get("b", "")
-    body = ranking(page, several, metric) if several else pair(page, *two, metric)
+    asked = event.read(ComparedRuns)
+    if asked.r:
+        body = ranking(page, asked.r, asked.metric)
+    else:
+        body = pair(page, asked.a, asked.b, asked.metric)
     crumb = html.crumb("Runs", "#/runs/list", "Compare")
-    return html.view("runs/compare", "Compare", crumb, body, more=Markup(" data-problems"))
+    return panels.view("runs/compare", "Compare", crumb, body, more=Markup(" data-problems"))
 
 
 def judgement(sentence: str, reason: str, more: str = "") -> Markup:
@@ -154,7 +155,7 @@ def duel(compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
     times = times if times and compared.timed else [None, None]
     for row, mean, took in zip(both, cells[compared.metric], times):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else Markup()
-        lines += html.link(row.title, address(row.name), "nm")
+        lines += html.link(row.title, OneRun(row.name).address, "nm")
         lines += Markup("<span>{}</span><span>{}</span>").format(
             figures.quantity(mean, compared.unit), bar
         )
@@ -192,7 +193,7 @@ def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunRow]) -> Ma
         lines.append(
             [Markup('<span dir="auto">{}</span>').format(example.question.text), gold, *cells]
         )
-        addresses.append(address(both[1].name, q=qid))
+        addresses.append(OneRun(both[1].name, q=qid).address)
     heads = ["Question", "Gold", *(row.title for row in both)]
     return head + html.rows(heads, lines, kind="flips", addresses=addresses)
 
@@ -302,8 +303,7 @@ def metric_choice(compared: Comparison) -> Markup:
 
 
 def decide(page: Page, event: Event) -> Patch:
-    query = {**event.query, "metric": event.text("metric")}
-    return {"go": html.address("runs/compare", **query)}
+    return Patch(go=replace(event.read(ComparedRuns), metric=event.text("metric")).address)
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
@@ -351,7 +351,7 @@ def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
     for name, mean in cells:
         bar = figures.interval_bar(mean) if unit == "fraction" else Markup()
         line: list[str] = [
-            html.link(titles[name], address(name), "nm"),
+            html.link(titles[name], OneRun(name).address, "nm"),
             figures.quantity(mean, unit),
             bar,
         ]
@@ -363,7 +363,7 @@ def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
-        lines.append([*line, html.link("compare", pair_address(base, name))])
+        lines.append([*line, html.link("compare", ComparedRuns(base, name).address)])
     heads = ("Run", f">{run_views.label(compared.metric)}", "", *HEADS)
     test = compared.test[:1].upper() + compared.test[1:]
     return Markup('<div class="wide">{}</div>{}').format(

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
-from rallebench.gui import figures, form, html, jobs
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, jobs, panels
+from rallebench.gui.addresses import ComparedRuns, OneRun, Query
+from rallebench.gui.events import Event, Rows, RowsRequest
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.jobs import progress_words, stop_button
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import PageEvent, Patch
 from rallebench.render import numbers
 from rallebench.services.jobs import Job
 from rallebench.views import run_list, run_questions, run_views
@@ -46,19 +48,19 @@ LEGEND = (
 )
 
 
+@dataclass(frozen=True)
+class RunFilter(Query):
+    """The filter of a window's list. ``mark``: changes with the runs, so that the list is loaded anew."""
+
+    words: str = ""
+    dataset: str = ""
+    mark: str = ""
+
+
 def register(page: Page) -> None:
     page.rows("runs", run_rows)
     page.actions("runs", refresh, losses, ask_title, rename, delete, open_bin, restore, empty_bin)
     page.actions("runs", stop, compare)
-
-
-def address(name: str, **query: str) -> str:
-    return html.address("runs/run", id=name, **query)
-
-
-def pair_address(a: str, b: str) -> str:
-    """The address of a comparison, the baseline first."""
-    return html.address("runs/compare", a=a, b=b)
 
 
 def reading(do: str, **data: str) -> Markup:
@@ -75,10 +77,8 @@ def view(page: Page, event: Event) -> Patch:
     more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
     count = len(run_list.in_bin(page.workbench.workspace))
     bar = (
-        form.filter_field("runs-words", filters["words"], "runs.refresh"),
-        form.select(
-            "dataset", sorted(datasets), filters["dataset"], blank="All datasets", more=more
-        ),
+        form.filter_field("runs-words", filters.words, "runs.refresh"),
+        form.select("dataset", sorted(datasets), filters.dataset, blank="All datasets", more=more),
         html.button(f"Bin ({count})", "runs.open_bin", kind="quiet") if count else Markup(),
         html.button("Import predictions", "runs.ask_predictions", kind="quiet"),
         html.button("MLflow", "runs.mlflow", kind="quiet", title="Open all runs in MLflow"),
@@ -94,20 +94,21 @@ def view(page: Page, event: Event) -> Patch:
         ),
         Markup('<div id="runs-rows">{}</div>').format(table(page, event)),
     )
-    return html.view(
+    return panels.view(
         "runs/list", "Runs", *parts, kind="wide", more=Markup(" data-form data-problems")
     )
 
 
-def window_filter(event: Event) -> dict[str, str]:
+def window_filter(event: Event) -> RunFilter:
     """The filter of this window."""
-    filters: dict[str, str] = event.session.setdefault("runs", {"words": "", "dataset": ""})
-    return filters
+    return event.session.state(RunFilter)
 
 
 def now(page: Page) -> Markup:
     active = page.workbench.jobs.list("run", active=True)
-    return Markup().join(running(page, job, html.link("Open", address(job.name))) for job in active)
+    return Markup().join(
+        running(page, job, html.link("Open", OneRun(job.name).address)) for job in active
+    )
 
 
 def running(page: Page, job: Job, more: str = "") -> Markup:
@@ -132,10 +133,10 @@ def so_far(page: Page, job: Job) -> str:
     return ""
 
 
-def shown_rows(page: Page, filters: dict[str, Any]) -> list[RunRow]:
-    """The runs that pass ``filters``: ``words`` and ``dataset``, '' for all."""
+def shown_rows(page: Page, filters: RunFilter) -> list[RunRow]:
+    """The runs that pass a filter."""
     listed = run_list.rows(page.workbench.workspace)
-    return run_list.filter_rows(listed, filters["words"], filters["dataset"])
+    return run_list.filter_rows(listed, filters.words, filters.dataset)
 
 
 def table(page: Page, event: Event) -> Markup:
@@ -156,7 +157,7 @@ def table(page: Page, event: Event) -> Markup:
     if unread(page, rows):
         legend += reading("runs.losses")
     marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in rows)
-    key = {**filters, "mark": hash(marks)}
+    key = replace(filters, mark=str(hash(marks)))
     window = html.window("runs", key, len(rows), "", row=58, label="Runs")
     return Markup(
         '{}<div class="runlist" style="--rows:{}">{}</div><div class="legend">{}</div>'
@@ -176,16 +177,17 @@ def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Analyse the lost questions of the newest runs, one run after another."""
     for name in unread(page, shown_rows(page, window_filter(event))):
         run_questions.read_stages(page.workbench.workspace, page.workbench.runs.open(name))
-        yield {"event": {"name": "rb-rows", "list": "runs"}}
-    yield {"#runs-rows": table(page, event)}
+        yield Patch(event=PageEvent("rb-rows", list="runs"))
+    yield Patch({"runs-rows": table(page, event)})
 
 
-def run_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    return [(row.name, run_row(page, row)) for row in shown_rows(page, key)[start : start + count]]
+def run_rows(page: Page, asked: RowsRequest) -> Rows:
+    shown = shown_rows(page, asked.read(RunFilter))[asked.part]
+    return Rows([(row.name, run_row(page, row)) for row in shown])
 
 
 def run_row(page: Page, row: RunRow) -> Markup:
-    place = address(row.name)
+    place = OneRun(row.name).address
     if row.problem:
         gone = html.menu(delete_button(row), label=f"More for {row.title}")
         return Markup(
@@ -271,7 +273,7 @@ def lost_stages(
 
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
     """The stages at which questions were lost, as a bar whose parts open the questions."""
-    target = f"{address(name)}&only={{verdict}}"
+    target = f"{OneRun(name).address}&only={{verdict}}"
     return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=target)
 
 
@@ -281,9 +283,9 @@ def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the list with another filter or after a change."""
     filters = window_filter(event)
-    for name in ("words", "dataset"):
-        filters[name] = event.text(name, filters[name])
-    return {"#runs-now": now(page), "#runs-rows": table(page, event)}
+    words, dataset = event.text("words", filters.words), event.text("dataset", filters.dataset)
+    event.session.put(RunFilter(words, dataset))
+    return Patch({"runs-now": now(page), "runs-rows": table(page, event)})
 
 
 def ask_title(page: Page, event: Event) -> Patch:
@@ -291,20 +293,20 @@ def ask_title(page: Page, event: Event) -> Patch:
     more = form.on_enter("runs.rename", id=row.name)
     note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs."
     body = form.text("as", "Name", row.title, more=more) + html.note(note)
-    return html.ask("Rename the run", body, "Rename", "runs.rename", id=row.name)
+    return panels.ask("Rename the run", body, "Rename", "runs.rename", id=row.name)
 
 
 def rename(page: Page, event: Event) -> Patch:
     page.workbench.runs.rename(event.text("id"), event.text("as"))
-    return {"dialog": "", "#runs-rows": table(page, event)}
+    return Patch({"runs-rows": table(page, event)}, dialog="")
 
 
 def delete(page: Page, event: Event) -> Patch:
     page.workbench.runs.delete(event.text("id"))
-    gone = {"name": "rb-gone", "run": event.text("id")}
+    gone = PageEvent("rb-gone", run=event.text("id"))
     undo = html.button("Bring back", "runs.restore", id=event.text("id"))
-    patch = {"say": "The run is in the bin.", "undo": undo, "go": "#/runs/list", "event": gone}
-    return {**view(page, event), **patch}
+    patch = Patch(say="The run is in the bin.", undo=undo, go="#/runs/list", event=gone)
+    return view(page, event) | patch
 
 
 def open_bin(page: Page, event: Event) -> Patch:
@@ -324,28 +326,27 @@ def open_bin(page: Page, event: Event) -> Patch:
         confirm_verb=f"Delete {count} for good",
     )
     listed = html.rows(["Run", ">"], lines)
-    return html.form_drawer("Bin", listed, gone)
+    return panels.form_drawer("Bin", listed, gone)
 
 
 def restore(page: Page, event: Event) -> Patch:
     """Restore a run; the bin stays open while it holds others."""
     page.workbench.runs.restore(event.text("id"))
-    more = open_bin(page, event) if run_list.in_bin(page.workbench.workspace) else {"drawer": ""}
-    return {**view(page, event), **more}
+    more = open_bin(page, event) if run_list.in_bin(page.workbench.workspace) else Patch(drawer="")
+    return view(page, event) | more
 
 
 def empty_bin(page: Page, event: Event) -> Patch:
     say = f"Deleted {plural(page.workbench.runs.empty_bin(), 'run')}."
-    return {**view(page, event), "drawer": "", "say": say}
+    return view(page, event) | Patch(drawer="", say=say)
 
 
 def stop(page: Page, event: Event) -> Patch:
     """Stop a run; its answers so far are scored."""
     page.workbench.runs.stop(event.text("id"))
-    return {
-        "say": "Stopping after this batch; its answers so far are scored.",
-        "#runs-now": now(page),
-    }
+    return Patch(
+        {"runs-now": now(page)}, say="Stopping after this batch; its answers so far are scored."
+    )
 
 
 def compare(page: Page, event: Event) -> Patch:
@@ -354,5 +355,5 @@ def compare(page: Page, event: Event) -> Patch:
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     names.reverse()  # the oldest is the baseline
-    keys = "ab" if len(names) == 2 else [f"r{i}" for i in range(len(names))]
-    return {"go": html.address("runs/compare", **dict(zip(keys, names)))}
+    compared = ComparedRuns(names[0], names[1]) if len(names) == 2 else ComparedRuns(r=tuple(names))
+    return Patch(go=compared.address)

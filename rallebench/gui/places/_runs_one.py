@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import (
+    AgentEpisode,
+    ComparedRuns,
+    ExperimentsList,
+    OneQuestion,
+    OneRun,
+    Query,
+)
+from rallebench.gui.events import Event, Rows, RowsRequest
+from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import PageEvent, Patch
 from rallebench.gui.places import _runs_list
 from rallebench.gui.places._questions import list_row, position, verdict_chips
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
-from rallebench.gui.places._runs_list import address, lost_bar, question_count, reading, running
+from rallebench.gui.places._runs_list import lost_bar, question_count, reading, running
 from rallebench.gui.places._steps import answer_line, folds, mark_gold, price
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
@@ -24,6 +32,16 @@ from rallebench.views.run_questions import QuestionRow
 from rallebench.views.run_views import OpenRun
 
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
+
+
+@dataclass(frozen=True)
+class RunQuestions(Query):
+    """The list of a run's questions, filtered. ``mark``: changes with the answers, so that the list is loaded anew."""
+
+    run: str = ""
+    only: str = ""
+    words: str = ""
+    mark: str = ""
 
 
 def register(page: Page) -> None:
@@ -34,7 +52,7 @@ def register(page: Page) -> None:
 
 def folder(page: Page, event: Event) -> OpenRun:
     """The run of the event or the address. Raises UsageError."""
-    name = event.text("run") or event.query.get("id", "")
+    name = event.text("run") or event.read(OneRun).id
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
     run_list.run_row(page.workbench.workspace, name)
@@ -43,29 +61,32 @@ def folder(page: Page, event: Event) -> OpenRun:
 
 def open_run(page: Page, event: Event) -> Patch:
     """The run, opened at the section, filter and question of the address."""
-    name, part = event.query.get("id", ""), event.query.get("part", "questions")
+    query = event.read(OneRun)
+    name, part = query.id, query.part or "questions"
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.job_folder(job) is None:
         title = run_list.titles(page.workbench.workspace, [(job.name, job.identity)])[name]
         # preparing its index and models
         head = html.crumb("Runs", "#/runs/list", title, "starting")
         follow = attributes(follow="*", do="open", view="runs/run")
-        return html.view("runs/run", title, head, running(page, job), kind="wide", more=follow)
+        return panels.view("runs/run", title, head, running(page, job), kind="wide", more=follow)
     try:
         run = folder(page, event)
     except run_list.InBinError as error:
         back = html.button("Bring it back", "runs.bring_back", id=name)
         head = html.crumb("Runs", "#/runs/list", "Run")
-        return html.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
+        return panels.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
     row = run_list.run_row(page.workbench.workspace, run.name)
     if part == "config":
         body = html.pre(json.dumps(run.record, ensure_ascii=False, indent=2), "pre code")
     elif part in ("metrics", "cost"):
         body = {"metrics": metrics, "cost": cost}[part](page, run)
     else:
-        body = questions_part(page, run, event.query)
+        body = questions_part(page, run, query)
     head = Markup('<div id="run-head">{}</div>').format(heading(page, row, part))
-    return html.view("runs/run", row.title, head, body, kind="wide", more=Markup(" data-problems"))
+    return panels.view(
+        "runs/run", row.title, head, body, kind="wide", more=Markup(" data-problems")
+    )
 
 
 def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
@@ -76,13 +97,13 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
     if row.state not in ("done", "running", "scoring") and not row.problem:
         buttons += html.button("Resume", "runs.resume", run=row.name)
     if row.chain and done:
-        baselines = html.address("experiments/list", run=row.name)
+        baselines = ExperimentsList(run=row.name).address
         buttons += html.link("Baselines", baselines, "button")
     buttons += compare_menu(page, row)
     if row.chain:
         buttons += html.button("Open in Build", "runs.use", kind="primary", run=row.name)
     buttons += _runs_list.run_menu(row)
-    places = {key: address(row.name, part="" if key == "questions" else key) for key, _ in PARTS}
+    places = {key: OneRun(row.name, "" if key == "questions" else key).address for key, _ in PARTS}
     tabs = [(places[key], label) for key, label in PARTS]
     switch = html.segments(tabs, places.get(part, ""), "Parts of the run")
     crumb = html.crumb("Runs", "#/runs/list", row.title, about, buttons=buttons)
@@ -96,7 +117,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     links = Markup()
     for other in others:
         title = html.join_facts(other.title, numbers.moment(other.created))
-        links += html.link(title, _runs_list.pair_address(other.name, row.name), "")
+        links += html.link(title, ComparedRuns(other.name, row.name).address, "")
     summary = Markup('<summary class="button">Compare with …</summary>')
     return (
         Markup('<details class="menu wide-menu">{}<div>{}</div></details>').format(summary, links)
@@ -105,7 +126,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     )
 
 
-def questions_part(page: Page, run: OpenRun, query: Mapping[str, str]) -> Markup:
+def questions_part(page: Page, run: OpenRun, query: OneRun) -> Markup:
     """Tiles, the bar, and the list beside one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
     if job:
@@ -146,10 +167,10 @@ def top(page: Page, run: OpenRun) -> Markup:
     return tiles(page, run, report) + bar
 
 
-def question_list(page: Page, run: OpenRun, query: Mapping[str, str]) -> Markup:
-    only, hint = query.get("only", ""), "Filter by words"
+def question_list(page: Page, run: OpenRun, query: OneRun) -> Markup:
+    only, hint = query.only, "Filter by words"
     data = {"run": run.name, "only": only}
-    field = form.filter_field("run-words", query.get("words", ""), "runs.choose", hint, **data)
+    field = form.filter_field("run-words", query.words, "runs.choose", hint, **data)
     return Markup('<div id="run-chips">{}</div>{}<div id="run-rows">{}</div>').format(
         chips(page, run, only), field, listing(page, run, query)
     )
@@ -160,46 +181,45 @@ def chips(page: Page, run: OpenRun, only: str) -> Markup:
     return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
-def listing(page: Page, run: OpenRun, query: Mapping[str, str]) -> Markup:
+def listing(page: Page, run: OpenRun, query: OneRun) -> Markup:
     """The windowed list itself."""
-    rows, count = (
-        fitting(page, run, query),
-        len(run_questions.questions(page.workbench.workspace, run.folder)),
-    )
+    rows = fitting(page, run, query.only, query.words)
+    count = len(run_questions.questions(page.workbench.workspace, run.folder))
     if not rows:
         return html.note("No question fits the filter.")
-    key: dict[str, Any] = {name: query.get(name, "") for name in ("only", "words")}
     known = run_questions.stages_known(page.workbench.workspace, run.folder)
-    key |= {"run": run.name, "n": count, "known": known}
+    key = RunQuestions(run.name, query.only, query.words, f"{count} {known}")
     at = position(rows, opened_first(page, run, query))
     return html.window("run-questions", key, len(rows), "runs.question", at=at, row=48)
 
 
-def fitting(page: Page, run: OpenRun, query: Mapping[str, Any]) -> list[QuestionRow]:
+def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow]:
     """The questions that pass the filter."""
     every = run_questions.questions(page.workbench.workspace, run.folder)
-    return run_questions.filter_questions(every, query.get("only", ""), query.get("words", ""))
+    return run_questions.filter_questions(every, only, words)
 
 
-def opened_first(page: Page, run: OpenRun, query: Mapping[str, str]) -> str:
+def opened_first(page: Page, run: OpenRun, query: OneRun) -> str:
     """The question of the address, else the first wrong one in the list, else the first."""
-    if query.get("q") or run.is_going:
-        return query.get("q", "")
-    rows = fitting(page, run, query)
+    if query.q or run.is_going:
+        return query.q
+    rows = fitting(page, run, query.only, query.words)
     wrong = (row.qid for row in rows if row.kind in run_questions.WRONG)
     return next(wrong, rows[0].qid if rows else "")
 
 
-def question_rows(page: Page, key: dict[str, Any], start: int, count: int) -> list[tuple[str, str]]:
-    rows = fitting(page, OpenRun(page.workbench.runs.open(key["run"])), key)[start : start + count]
-    below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
-    return [
-        (
-            row.qid,
-            list_row(row, below.format(row.answer[:120] or "–", row.gold[:80])),
-        )
-        for row in rows
+def question_rows(page: Page, asked: RowsRequest) -> Rows:
+    key = asked.read(RunQuestions)
+    rows = fitting(page, OpenRun(page.workbench.runs.open(key.run)), key.only, key.words)[
+        asked.part
     ]
+    below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
+    return Rows(
+        [
+            (row.qid, list_row(row, below.format(row.answer[:120] or "–", row.gold[:80])))
+            for row in rows
+        ]
+    )
 
 
 def detail(page: Page, run: OpenRun, qid: str) -> Markup:
@@ -223,9 +243,9 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
     kind = next((row.kind for row in answers if row.qid == qid), "none")
     answer = run_views.answer_text(example, episode)
     if run.has_agent:
-        build = html.link("Open in Build", html.address("build/agent", run=run.name, q=qid))
+        build = html.link("Open in Build", AgentEpisode(run=run.name, q=qid).address)
     elif run.chain:
-        place = html.address("build/one", set=run.dataset, q=qid, run=run.name)
+        place = OneQuestion(set=run.dataset, q=qid, run=run.name).address
         build = html.link("Open in Build", place)
     accepted = (
         Markup("<small>gold</small> <mark>{}</mark>").format(gold.answers[0])
@@ -252,7 +272,7 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
 
 def question(page: Page, event: Event) -> Patch:
     try:
-        return {"#run-question": detail(page, folder(page, event), event.text("id"))}
+        return Patch({"run-question": detail(page, folder(page, event), event.text("id"))})
     except run_list.InBinError:  # deleted in another window
         return open_run(page, event)
 
@@ -265,45 +285,49 @@ def bring_back(page: Page, event: Event) -> Patch:
 def choose(page: Page, event: Event) -> Patch:
     """Change the filter, which the address keeps."""
     run = folder(page, event)
-    query = {"only": event.text("only"), "words": event.text("words")}
-    query["q"] = event.query.get("q", "")
-    return {"#run-list": question_list(page, run, query), "address": address(run.name, **query)}
+    opened = event.read(OneRun).q
+    query = OneRun(run.name, "", event.text("only"), event.text("words"), opened)
+    return Patch({"run-list": question_list(page, run, query)}, address=query.address)
 
 
 def stages(page: Page, event: Event) -> Patch:
     """Analyse the lost questions, which takes a while for a large run."""
     run = folder(page, event)
     run_questions.read_stages(page.workbench.workspace, run.folder)
-    return {"#run-top": top(page, run), "#run-list": question_list(page, run, event.query)}
+    return Patch(
+        {"run-top": top(page, run), "run-list": question_list(page, run, event.read(OneRun))}
+    )
 
 
 def live(page: Page, event: Event) -> Patch:
     """Follow a run in progress: rows appear as they are answered."""
-    run = folder(page, event)
+    run, query = folder(page, event), event.read(OneRun)
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done
-    patch: Patch = {
-        "#run-head": heading(
-            page, run_list.run_row(page.workbench.workspace, run.name), "questions"
-        ),
-        "#run-live": running(page, job) if job is not None and going else Markup(),
-        "#run-chips": chips(page, run, event.query.get("only", "")),
-        "#run-rows": listing(page, run, event.query),
-        "#run-top": top(page, run),
-        "event": {"name": "rb-rows", "list": "run-questions"},
-    }
-    if not going and not event.query.get("q"):
-        patch["#run-question"] = detail(page, run, opened_first(page, run, event.query))
+    patch = Patch(
+        {
+            "run-head": heading(
+                page, run_list.run_row(page.workbench.workspace, run.name), "questions"
+            ),
+            "run-live": running(page, job) if job is not None and going else Markup(),
+            "run-chips": chips(page, run, query.only),
+            "run-rows": listing(page, run, query),
+            "run-top": top(page, run),
+        },
+        event=PageEvent("rb-rows", list="run-questions"),
+    )
+    if not going and not query.q:
+        patch |= Patch({"run-question": detail(page, run, opened_first(page, run, query))})
     return patch
 
 
 def resume(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     page.workbench.runs.start(page.workbench.runs.resume(run.name))
-    return {"go": address(run.name), "say": "The run continues."}
+    return Patch(go=OneRun(run.name).address, say="The run continues.")
 
 
 def use(page: Page, event: Event) -> Patch:
     """Open the chain of the run in Build."""
     run = folder(page, event)
-    return {"go": html.address("build/one", set=run.dataset, run=run.name)}
+    return Patch(go=OneQuestion(set=run.dataset, run=run.name).address)

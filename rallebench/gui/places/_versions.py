@@ -10,8 +10,9 @@ from itertools import zip_longest
 from markupsafe import Markup
 
 from rallebench.core.types import Action, Chain
-from rallebench.gui import form, html
-from rallebench.gui.frame import Event, Page
+from rallebench.gui import form, html, panels
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench, read_bench, window_bench
@@ -57,7 +58,7 @@ def show(page: Page, event: Event) -> Patch:
             '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4>{}{}</section>'
         ).format(clock(version), source, back, reply, changes)
     note = "Marked: what changed from that version to the chain as it is now. Every run and every save adds a version."
-    return html.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
+    return panels.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
 
 
 def restore(page: Page, event: Event) -> Patch:
@@ -65,7 +66,7 @@ def restore(page: Page, event: Event) -> Patch:
     bench = window_bench(page, event)
     listed = all_versions(page, bench)
     bench.edit(listed[event.position("index", len(listed))][1].chain)
-    return {"drawer": "", **chain_patch(page, bench)}
+    return Patch(drawer="") | chain_patch(page, bench)
 
 
 def difference(old: Chain, new: Chain) -> Markup:
@@ -123,7 +124,7 @@ def save(page: Page, event: Event) -> Patch:
     body += html.note(
         "A chain of this name is kept as an earlier version. Runs keep the chain they were made with."
     )
-    return html.ask("Save the chain", body, "Save", "versions.save_as")
+    return panels.ask("Save the chain", body, "Save", "versions.save_as")
 
 
 def save_as(page: Page, event: Event) -> Patch:
@@ -135,8 +136,8 @@ def save_as(page: Page, event: Event) -> Patch:
             "<p>{} was saved at {} with other actions, not from this window. It stays in Versions.</p>"
         ).format(name, clock(other))
         title, fields = f"Save over {name}?", {"as": name, "over": "on"}
-        return html.ask(title, body, "Save over it", "versions.save_as", **fields)
+        return panels.ask(title, body, "Save over it", "versions.save_as", **fields)
     path = page.workbench.asking.save_chain(bench.chain, name)
     bench.chain = Chain(path.stem, bench.chain.actions, bench.chain.about)
     bench.known[path.stem] = bench.chain
-    return {"dialog": "", "say": f"Saved as {path.stem}.", **chain_patch(page, bench)}
+    return Patch(dialog="", say=f"Saved as {path.stem}.") | chain_patch(page, bench)

@@ -11,10 +11,12 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.live import Delta, StepDone, StepStarted
 from rallebench.core.types import Chain, Episode, Example, Step
-from rallebench.gui import html
-from rallebench.gui.frame import PLACES, Event, Page
+from rallebench.gui import panels
+from rallebench.gui.addresses import OneQuestion
+from rallebench.gui.events import Event
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import NO_CHANGE, PageEvent, Patch
 from rallebench.gui.places import _agent, _bench, _chat, _code, _few, _one, _versions
 from rallebench.gui.places._bench import Bench, bench_example, meanwhile, read_bench, window_bench
 from rallebench.gui.places._chain import edit_actions, read_chain, summaries
@@ -52,17 +54,16 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
 
 def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator[Patch]:
     """The view, then its execution; ``asks``: a dialog that comes first."""
-    yield {
-        "#v-build-one": view(page, bench),
-        "title": "Build",
-        **header(page, bench),
-        **stale(bench),
-    }
+    yield (
+        Patch({"v-build-one": view(page, bench)}, title="Build")
+        | header(page, bench)
+        | stale(bench)
+    )
     if asks:
         yield asks
     elif bench.running is not None:  # started before the view was left
-        yield from _bench.follow_other(page, "#one-status", bench)
-        yield {"#v-build-one": view(page, bench), **stale(bench)}
+        yield from _bench.follow_other(page, "one-status", bench)
+        yield Patch({"v-build-one": view(page, bench)}) | stale(bench)
     elif bench.executed is None and bench.question:
         yield from execute(page, bench, event, heavy=False)
 
@@ -72,45 +73,47 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
 
     Returns a question to the user if that would lose an edited chain, else an empty patch. Raises RalleError.
     """
-    query = event.query
-    dataset = query.get("set") or bench.dataset
+    query = event.read(OneQuestion)
+    dataset = query.set or bench.dataset
     ids = [x.question.qid for x in page.workbench.workspace.questions(dataset)]
-    qid = query.get("q", "")
+    qid = query.q
     if qid and qid not in ids:
         raise UsageError(f"{dataset} has no question {qid!r}; choose one of its list.")
     stays = bench.question if dataset == bench.dataset else ids[0]
-    question = qid or query.get("ask", "").strip() or stays
+    question = qid or query.ask.strip() or stays
     if (dataset, question) != (bench.dataset, bench.question):
         bench.dataset, bench.question = dataset, question
         bench.forget_steps()
-    source = {key: query[key] for key in ("run", "chain") if query.get(key)}
-    if not source or event.session.get("build-source") == source:
-        return {}
-    chain = chain_from(page, bench, **source)
+    source = OneQuestion(run=query.run, chain=query.chain)
+    if source in (OneQuestion(), bench.source):
+        return Patch()
+    chain = chain_from(page, bench, source)
     if chain == bench.chain or is_saved(page.workbench.workspace, bench.chain):
         bench.edit(chain)
-        event.session["build-source"] = source
-        return {}
+        bench.source = source
+        return Patch()
     body = Markup(
         "<p>The address names the chain {}. This window has {} with other actions than the saved one; Undo brings it back.</p>"
     ).format(chain.name, bench.chain.name)
     title, do = "Replace the chain that you edited?", "build.replace_chain"
-    return html.ask(title, body, "Replace it", do, keep="Keep mine", **source)
+    return panels.ask(title, body, "Replace it", do, keep="Keep mine", **source.values())
 
 
-def chain_from(page: Page, bench: Bench, run: str = "", chain: str = "") -> Chain:
+def chain_from(page: Page, bench: Bench, source: OneQuestion) -> Chain:
     """The chain of a run, or a saved one."""
-    if run:
-        return page.workbench.runs.open_question(run, 1).chain
-    return _bench.saved_chain(page, bench, chain)
+    if source.run:
+        return page.workbench.runs.open_question(source.run, 1).chain
+    return _bench.saved_chain(page, bench, source.chain)
 
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Replace the edited chain by the one of the address."""
-    source = {key: name for key in ("run", "chain") if (name := event.text(key))}
-    event.session["build-source"] = source
-    chain = chain_from(page, window_bench(page, event), **source)
-    yield from opened_chain(page, event, chain, dialog="")
+    bench, source = (
+        window_bench(page, event),
+        OneQuestion(run=event.text("run"), chain=event.text("chain")),
+    )
+    bench.source = source
+    yield from opened_chain(page, event, chain_from(page, bench, source), Patch(dialog=""))
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
@@ -124,7 +127,7 @@ def discard_edits(page: Page, event: Event) -> Patch:
     """Discard those edits."""
     bench = window_bench(page, event)
     bench.left_behind = None
-    return {"#build-draft": "", "store": {"rb-draft": bench.draft}}
+    return Patch({"build-draft": ""}, store={"rb-draft": bench.draft})
 
 
 # executing
@@ -142,19 +145,17 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
         def stop_patch() -> Patch:
             if bench.end(going):
                 bench.stop(is_opening=going.action == "open")
-            parts = {
-                "#chain-form": chain_html(page, bench),
-                "#build-result": result_html(page, bench),
-            }
-            fresh = stale(bench) or {"event": {"name": "rb-fresh"}}
-            return {"#one-status": "Stopped", **parts, **fresh}
+            parts = Patch(
+                {"chain-form": chain_html(page, bench), "build-result": result_html(page, bench)}
+            )
+            fresh = stale(bench) or Patch(event=PageEvent("rb-fresh"))
+            return Patch({"one-status": "Stopped"}) | parts | fresh
 
-        status = "#one-status", going, chain.llms
-        yield {
-            "#one-status": going.words(page, ()),
-            "#build-result": result_html(page, bench),
-            "meanwhile": meanwhile(page, *status, stop_patch, lambda: f"#out-{len(bench.steps)}"),
-        }
+        status = "one-status", going, chain.llms
+        yield Patch(
+            {"one-status": going.words(page, ()), "build-result": result_html(page, bench)},
+            meanwhile=meanwhile(page, *status, stop_patch, lambda: f"out-{len(bench.steps)}"),
+        )
         try:
             for patch in stream_execution(page, bench, example, going, heavy):
                 if bench.running is not going:  # stopped or superseded
@@ -164,7 +165,7 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
             if bench.running is not going:
                 return
             bench.executed = None
-            yield {"#one-status": ""}
+            yield Patch({"one-status": ""})
             raise
 
 
@@ -177,18 +178,18 @@ def stream_execution(
         going.needs = going.missing(page, (*chain.llms, *chain.retrievers))
         for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
             going.doing = news.message
-            yield {"#one-status": going.words(page, ())}
+            yield Patch({"one-status": going.words(page, ())})
         for piece in workbench.asking.execute_chain(chain, example.question, stream=True):
             if bench.running is not going:
                 return
             if isinstance(piece, StepStarted):
                 written, target = "", chain.actions[piece.index].target
                 going.doing, going.began = f"Waiting for {target}", time.time()
-                yield {f"#gist-{piece.index}": "running …"}
+                yield Patch({f"gist-{piece.index}": "running …"})
             elif isinstance(piece, Delta):
                 written += piece.text
                 now = Markup('<h5>Now</h5><p class="ans" dir="auto">{}</p>').format(written)
-                yield {f"#out-{piece.index}": now}
+                yield Patch({f"out-{piece.index}": now})
             elif isinstance(piece, StepDone):
                 bench.steps[piece.index] = piece.step
                 bench.ran[piece.index] = chain.actions[piece.index]
@@ -203,7 +204,7 @@ def stream_execution(
 def action_patch(page: Page, bench: Bench, index: int) -> Patch:
     """The patch of an action's output, in its line and beside its fields."""
     line, out = _one.action_parts(page, bench, index)
-    return {f"#gist-{index}": line, f"#out-{index}": out}
+    return Patch({f"gist-{index}": line, f"out-{index}": out})
 
 
 def check_targets(chain: Chain) -> None:
@@ -226,12 +227,14 @@ def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) 
             page.workbench.asking.deeper_hits(episode, DEPTH),
         ),
     )
-    patch: Patch = {
-        "#build-result": result_html(page, bench),
-        "#one-status": escape(page.workbench.asking.reply_cache_warning),
-        "event": {"name": "rb-fresh"},
-        "#build-chips": chips(page, bench),
-    }
+    patch = Patch(
+        {
+            "build-result": result_html(page, bench),
+            "one-status": escape(page.workbench.asking.reply_cache_warning),
+            "build-chips": chips(page, bench),
+        },
+        event=PageEvent("rb-fresh"),
+    )
     for index in range(max(0, len(episode.steps) - 1), len(bench.chain.actions)):
         patch |= action_patch(page, bench, index)
     return patch
@@ -240,7 +243,7 @@ def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) 
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Run the chain of the fields."""
     bench = read_bench(page, event)
-    yield {**header(page, bench), **summaries(bench.chain)}
+    yield header(page, bench) | summaries(bench.chain)
     yield from execute(page, bench, event)
 
 
@@ -250,11 +253,11 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
     index = event.position("index", len(bench.chain.actions))
     example, workbench = bench_example(page, bench), page.workbench
     action = bench.chain.actions[index]
-    yield {f"#gist-{index}": "running …", **header(page, bench), **summaries(bench.chain)}
+    yield Patch({f"gist-{index}": "running …"}) | header(page, bench) | summaries(bench.chain)
     alone = replace(bench.chain, actions=(action,))
     with workbench.models.lease(f"action {index + 1} of the chain {bench.chain.name!r}") as lease:
         for news in lease.load_for(alone.llms, alone.retrievers):
-            yield {"#one-status": Markup("{} …").format(news.message)}
+            yield Patch({"one-status": Markup("{} …").format(news.message)})
         step = workbench.asking.execute_action(
             bench.chain, index, example.question, earlier(bench, index)
         )
@@ -262,7 +265,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
         bench.before[index] = bench.steps[index]
     bench.steps = {**{i: s for i, s in bench.steps.items() if i < index}, index: step}
     bench.ran = {i: bench.ran.get(i, action) for i in bench.steps} | {index: action}
-    fresh = {"#one-status": "", "event": {"name": "rb-fresh", "index": index}}
+    fresh = Patch({"one-status": ""}, event=PageEvent("rb-fresh", index=index))
     yield action_patch(page, bench, index) | fresh
 
 
@@ -282,7 +285,7 @@ def show_prompt(page: Page, event: Event) -> Patch:
     question, steps = bench_example(page, bench).question, earlier(bench, index)
     text = page.workbench.asking.plan_action(chain, index, question, steps)
     out = Markup('<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{}</p>').format(text)
-    return {f"#out-{index}": out}
+    return Patch({f"out-{index}": out})
 
 
 # editing
@@ -295,8 +298,8 @@ def edit(page: Page, event: Event) -> Patch:
     except RalleError as error:
         if error.setting:
             raise
-        return {}
-    return {**header(page, bench), **summaries(bench.chain), "sound": True}
+        return Patch()
+    return header(page, bench) | summaries(bench.chain) | Patch(sound=True)
 
 
 def restructure(page: Page, event: Event) -> Patch:
@@ -315,7 +318,7 @@ def undo(page: Page, event: Event) -> Patch:
     """Return to the chain before its last change."""
     bench = window_bench(page, event)
     if not bench.past:
-        return {"say": "There is nothing to undo: the chain is as it was opened."}
+        return Patch(say="There is nothing to undo: the chain is as it was opened.")
     bench.chain = bench.past.pop()
     return chain_patch(page, bench)
 
@@ -325,23 +328,24 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     bench = window_bench(page, event)
     lost = not is_saved(page.workbench.workspace, bench.chain)
     chain = _bench.saved_chain(page, bench, event.text("chain"))
-    say = {"say": "Undo returns to the chain that you edited."} if lost else {}
-    yield from opened_chain(page, event, chain, heavy=False, **say)
+    say = Patch(say="Undo returns to the chain that you edited.") if lost else NO_CHANGE
+    yield from opened_chain(page, event, chain, say, heavy=False)
 
 
 def opened_chain(
-    page: Page, event: Event, chain: Chain, *, heavy: bool = True, **more: str
+    page: Page, event: Event, chain: Chain, more: Patch = NO_CHANGE, *, heavy: bool = True
 ) -> Iterator[Patch]:
     """Replace the chain and execute it; Undo returns."""
     bench = window_bench(page, event)
     bench.edit(chain)
-    yield {**chain_patch(page, bench), **more}
+    yield chain_patch(page, bench) | more
     yield from execute(page, bench, event, heavy=heavy)
 
 
 def benchmark(page: Page, event: Event) -> Patch:
     """Run the chain on a dataset: open the dialog of a new run."""
-    return page.call("runs.new", window=read_bench(page, event).window)
+    read_bench(page, event)
+    return page.call("runs.new", window=event.session.window)
 
 
 # questions
@@ -359,7 +363,7 @@ def filter_list(page: Page, event: Event) -> Patch:
     """Filter the list by words or by verdict."""
     bench = window_bench(page, event)
     bench.only, bench.words = event.text("only", bench.only), event.text("words", bench.words)
-    return {"#build-list": list_parts(page, bench)}
+    return Patch({"build-list": list_parts(page, bench)})
 
 
 def pick(page: Page, event: Event) -> Iterator[Patch]:
@@ -375,14 +379,16 @@ def opened_question(
     bench.question = qid
     bench.forget_steps()
     ids = {x.question.qid for x in page.workbench.workspace.questions(bench.dataset)}
-    address = html.address("build/one", set=bench.dataset, **{"q" if qid in ids else "ask": qid})
-    parts: Patch = {"#v-build-one": view(page, bench)}
+    address = OneQuestion(set=bench.dataset, **({"q": qid} if qid in ids else {"ask": qid})).address
+    parts = Patch({"v-build-one": view(page, bench)})
     if not redraw:
-        parts = {
-            "#build-question": _one.question(page, bench),
-            "#chain-form": chain_html(page, bench),
-            "#build-result": result_html(page, bench),
-            "event": {"name": "rb-fresh"},
-        }
-    yield {**parts, "address": address}
+        parts = Patch(
+            {
+                "build-question": _one.question(page, bench),
+                "chain-form": chain_html(page, bench),
+                "build-result": result_html(page, bench),
+            },
+            event=PageEvent("rb-fresh"),
+        )
+    yield parts | Patch(address=address)
     yield from execute(page, bench, event, heavy=False)

@@ -8,13 +8,23 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
-from rallebench.gui import figures, html
-from rallebench.gui.frame import PLACES, Event, Page
+from rallebench.gui import figures, html, panels
+from rallebench.gui.addresses import (
+    Asked,
+    DatasetBuilder,
+    OneCorpus,
+    OneDataset,
+    OneIndex,
+    OneQuestion,
+)
+from rallebench.gui.events import Event
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _data_build, _data_builders, _data_import, _data_read
 from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import window_bench
+from rallebench.gui.places._data_import import ImportState
 from rallebench.gui.places._data_search import KINDS, badge, delete_button
 from rallebench.render.numbers import text
 from rallebench.views import gold_coverage, library
@@ -45,9 +55,9 @@ def open_list(page: Page, event: Event) -> Patch:
         for part, draw in list_html(page, quick=True).items()
     )
     buttons = (
-        html.link("Search an index", html.address("data/index"), "button quiet")
+        html.link("Search an index", OneIndex().address, "button quiet")
         + html.button("New hybrid", "data.combine_form")
-        + html.link("Build dataset", html.address("data/builder"), "button")
+        + html.link("Build dataset", DatasetBuilder().address, "button")
     )
     panel = _data_import.panel(page, event)
     parts = (
@@ -59,7 +69,7 @@ def open_list(page: Page, event: Event) -> Patch:
         ).format(lists, panel),
         Markup('<div id="data-more">{}</div>{}').format(more(page), html.follow("data.refresh")),
     )
-    return html.view("data/list", "Data", *parts, kind="wide")
+    return panels.view("data/list", "Data", *parts, kind="wide")
 
 
 def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
@@ -78,9 +88,9 @@ def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the lists, and the progress of an import."""
-    patch = {f"#data-{part}": draw for part, draw in list_html(page).items()}
-    if event.session.get("import", {}).get("step") == "build":
-        patch["#data-import"] = _data_import.panel(page, event)
+    patch = Patch({f"data-{part}": draw for part, draw in list_html(page).items()})
+    if event.session.state(ImportState).step == "build":
+        patch |= Patch({"data-import": _data_import.panel(page, event)})
     return patch
 
 
@@ -92,8 +102,8 @@ def table(
     return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
 
-def name_links(name: str, view: str, about: str = "", title: str = "") -> Markup:
-    link = html.name_link(name, f"data/{view}", id=name)
+def name_links(name: str, view: type[Asked], about: str = "", title: str = "") -> Markup:
+    link = html.name_link(name, view.read({"id": name}))
     if about:
         return Markup("{}<small>{}</small>").format(link, about)
     return Markup('<span class="nowrap" title="{}">{}</span>').format(title, link)
@@ -112,16 +122,14 @@ def corpora_table(lines: list[CorpusLine]) -> Markup:
             rows.append([name, html.state("damaged"), "", "", menu])
             continue
         menu = html.menu(
-            html.link("Read passages", html.address("data/corpus", id=line.name), ""),
+            html.link("Read passages", OneCorpus(id=line.name).address, ""),
             html.button("Build an index…", "data.build_form", id=line.name),
-            html.link(
-                "Build dataset from it", html.address("data/builder", articles=line.name), ""
-            ),
+            html.link("Build dataset from it", DatasetBuilder(articles=line.name).address, ""),
             delete_button("corpus", line.name, line.own),
             label=f"Actions for {line.name}",
         )
         pages, size = text(line.pages, "count"), figures.amount(line.bytes)
-        name = name_links(line.name, "corpus", line.about)
+        name = name_links(line.name, OneCorpus, line.about)
         rows.append([name, f"{line.passages:,}", pages, size, menu])
     return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
@@ -138,10 +146,10 @@ def index_table(lines: list[RetrieverLine]) -> Markup:
             size,
             search.state(line),
         ]
-        search_link = html.link("Search", html.address("data/index", id=line.name), "")
+        search_link = html.link("Search", OneIndex(id=line.name).address, "")
         label = f"Actions for {line.name}"
         menu = html.menu(search_link, search.index_buttons(line), label=label)
-        rows.append([name_links(line.name, "index"), *cells, menu])
+        rows.append([name_links(line.name, OneIndex), *cells, menu])
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
@@ -165,12 +173,12 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
             kind = Markup('<span title="{}">cannot be read</span>').format(line.problem)
         badges = [badge(share, loading=quick) for share in shares.values()]
         menu = html.menu(
-            html.link("Read records", html.address("data/dataset", id=line.name), ""),
-            html.link("Use in Build", html.address("build/one", set=line.name), ""),
+            html.link("Read records", OneDataset(id=line.name).address, ""),
+            html.link("Use in Build", OneQuestion(set=line.name).address, ""),
             delete_button("dataset", line.name, line.own),
             label=f"Actions for {line.name}",
         )
-        rows.append([name_links(line.name, "dataset", title=about), count, kind, *badges, menu])
+        rows.append([name_links(line.name, OneDataset, title=about), count, kind, *badges, menu])
     about = "share of their gold pages that each corpus holds"
     drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
     return drawn + Markup().join(list(filter(None, warnings))[:3])
@@ -231,7 +239,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
         sentence = (
             library.lost_with(page.workbench.workspace, what, name) or "Nothing else uses it."
         )
-    return html.ask_delete(label, sentence, "data.delete", what=what, id=name)
+    return panels.ask_delete(label, sentence, "data.delete", what=what, id=name)
 
 
 def delete(page: Page, event: Event) -> Patch:
@@ -247,13 +255,13 @@ def delete(page: Page, event: Event) -> Patch:
     if event.text("what") not in verbs:
         raise UsageError("Nothing is chosen, so there is nothing to delete.")
     sentence = verbs[event.text("what")](name)
-    patch = {**refresh(page, event), "#data-more": more(page), "dialog": "", "say": sentence}
-    return patch | ({"go": "#/data/list"} if event.query.get("id") else {})
+    patch = refresh(page, event) | Patch({"data-more": more(page)}, dialog="", say=sentence)
+    return patch | Patch(go="#/data/list" if event.read(OneIndex).id else "")
 
 
 def verify(page: Page, event: Event) -> Patch:
     page.workbench.data.verify_index(event.text("id"))
-    return {**refresh(page, event), "say": f"Verifying {event.text('id')}."}
+    return refresh(page, event) | Patch(say=f"Verifying {event.text('id')}.")
 
 
 def use(page: Page, event: Event) -> Patch:
@@ -263,4 +271,4 @@ def use(page: Page, event: Event) -> Patch:
     if "retrieve" not in kinds:
         raise UsageError("The chain in Build has no Retrieve action; add one there first.")
     bench.edit(bench.chain.replace_action(kinds.index("retrieve"), target=event.text("id")))
-    return {"go": "#/build/one", "say": f"The chain retrieves from {event.text('id')} now."}
+    return Patch(go="#/build/one", say=f"The chain retrieves from {event.text('id')} now.")

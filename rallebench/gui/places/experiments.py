@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from markupsafe import Markup
@@ -12,8 +13,10 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
 from rallebench.core.runs import RunOptions
-from rallebench.gui import figures, form, html, jobs
-from rallebench.gui.frame import PLACES, Event, Page
+from rallebench.gui import figures, form, html, jobs, panels
+from rallebench.gui.addresses import ExperimentsList, OneExperiment
+from rallebench.gui.events import Event
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import attributes, escape, warning
 from rallebench.gui.jobs import doing_now, progress_words
 from rallebench.gui.patches import Patch
@@ -27,7 +30,6 @@ from rallebench.gui.places._design import (
     varied_chain,
     window_design,
 )
-from rallebench.gui.places._experiment import address
 from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import moment, text, time_range
@@ -51,15 +53,23 @@ def experiments(page: Page) -> None:
         part.register(page)
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """The parts that a window shows. ``shape``: the fields of the steps; ``ended``: the finished experiments."""
+
+    shape: str = ""
+    ended: str = ""
+
+
 def open_list(page: Page, event: Event) -> Iterator[Patch]:
     """The page with its steps, then the plan once it is computed."""
-    design, query = window_design(page, event), event.query
-    if query.get("kind"):
-        design.kind = query["kind"] if query["kind"] in KINDS else "sweep"
-    if query.get("paper"):
-        design.suite = designs.first_suite(query["paper"])
-    if query.get("run"):
-        design.kind, design.run = "baselines", query["run"]
+    design, query = window_design(page, event), event.read(ExperimentsList)
+    if query.kind:
+        design.kind = query.kind if query.kind in KINDS else "sweep"
+    if query.paper:
+        design.suite = designs.first_suite(query.paper)
+    if query.run:
+        design.kind, design.run = "baselines", query.run
     if not design.llm and design.kind == "suite":
         design.llm = page.workbench.model_lines.first_model()
     body = Markup(
@@ -78,10 +88,9 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
         html.heading("Done"),
         finished_groups(page),
     )
-    yield html.view("experiments/list", "Experiments", body, kind="wide")
-    event.session["design-shape"] = design.shape
-    event.session["experiments-ended"] = _ended_note(page)
-    yield {"#x-plan": plan(page, event, design)}
+    yield panels.view("experiments/list", "Experiments", body, kind="wide")
+    event.session.put(Drawn(design.shape, _ended_note(page)))
+    yield Patch({"x-plan": plan(page, event, design)})
 
 
 # the design
@@ -94,19 +103,19 @@ def change(page: Page, event: Event) -> Iterator[Patch]:
 
 def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
     """The steps if their fields changed, then the plan."""
-    if event.session.get("design-shape") != design.shape:
-        event.session["design-shape"] = design.shape
-        yield {"#x-form": steps(page, event, design)}
-    yield {"#x-counting": "counting …"}
-    yield {"#x-plan": plan(page, event, design)}
+    if (drawn := event.session.state(Drawn)).shape != design.shape:
+        event.session.put(replace(drawn, shape=design.shape))
+        yield Patch({"x-form": steps(page, event, design)})
+    yield Patch({"x-counting": "counting …"})
+    yield Patch({"x-plan": plan(page, event, design)})
 
 
 def show_plan(page: Page, event: Event) -> Patch:
     """Follow an estimate: its progress, then the plan."""
     pilot = page.workbench.jobs.get(experiment_jobs.PILOT, event.text("name"))
     if pilot is not None and not pilot.done:
-        return {"#x-estimate": estimating(pilot)}
-    return {"#x-plan": plan(page, event, window_design(page, event))}
+        return Patch({"x-estimate": estimating(pilot)})
+    return Patch({"x-plan": plan(page, event, window_design(page, event))})
 
 
 def add_field(page: Page, event: Event) -> Iterator[Patch]:
@@ -138,7 +147,7 @@ def ask_prompt(page: Page, event: Event) -> Patch:
     )
     fields += form.area("template", "Prompt", template, 10, Markup(' class="mono"'))
     do = "experiments.add_prompt"
-    return html.ask("Write a prompt", fields, "Add the prompt", do, field=name)
+    return panels.ask("Write a prompt", fields, "Add the prompt", do, field=name)
 
 
 def add_prompt(page: Page, event: Event) -> Iterator[Patch]:
@@ -147,10 +156,10 @@ def add_prompt(page: Page, event: Event) -> Iterator[Patch]:
         raise UsageError("Give the prompt a name that no other prompt has.")
     if not event.text("template"):
         raise UsageError("The prompt is empty; write one.")
-    design.prompts[title] = str(event.data["template"])
+    design.prompts[title] = event.raw_text("template")
     design.vary.setdefault(name, []).append(title)
-    event.session["design-shape"] = ""
-    yield {"dialog": ""}
+    event.session.put(replace(event.session.state(Drawn), shape=""))
+    yield Patch(dialog="")
     yield from redrawn(page, event, design)
 
 
@@ -171,7 +180,7 @@ def run(page: Page, event: Event) -> Patch:
     _start(page, request, design.track)
     design.auto = Design().auto
     say = f"{request.name} is running. It continues if you leave this page."
-    return {"#x-running": running(page), "say": say}
+    return Patch({"x-running": running(page)}, say=say)
 
 
 def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
@@ -189,7 +198,7 @@ def estimate(page: Page, event: Event) -> Patch:
         request,
         page.workbench.forecasts.plan(request),
     )
-    return {"#x-plan": plan(page, event, design)}
+    return Patch({"x-plan": plan(page, event, design)})
 
 
 def resume(page: Page, event: Event) -> Patch:
@@ -199,18 +208,16 @@ def resume(page: Page, event: Event) -> Patch:
         workbench.workspace, event.text("id"), allow_python=workbench.allow_python
     )
     _start(page, request)
-    return {
-        "#x-running": running(page),
-        "#x-done": finished_groups(page),
-        "go": "#/experiments/list",
-    }
+    return Patch(
+        {"x-running": running(page), "x-done": finished_groups(page)}, go="#/experiments/list"
+    )
 
 
 def again(page: Page, event: Event) -> Patch:
     """Put an earlier experiment's settings into the steps."""
     design = window_design(page, event)
     experiment_design.take(page.workbench.workspace, design, event.text("id"))
-    return {"go": f"#/experiments/list?kind={design.kind}"}
+    return Patch(go=f"#/experiments/list?kind={design.kind}")
 
 
 def running(page: Page) -> Markup:
@@ -219,21 +226,26 @@ def running(page: Page) -> Markup:
     drawn = Markup()
     for job in experiment_jobs.active(page.workbench.jobs):
         title = titles.get(job.name, job.name)
-        link, words = html.link(title, address(job.name), "nm"), progress_words(job) or job.message
+        link, words = (
+            html.link(title, OneExperiment(job.name).address, "nm"),
+            progress_words(job) or job.message,
+        )
         drawn += jobs.running(job, link, words, name=title) + _experiment.run_rows(job)
     return html.heading("Running") + drawn if drawn else Markup()
 
 
 def news(page: Page, event: Event) -> Patch:
     """Follow running experiments; the finished ones are redrawn only when one ends."""
-    patch: Patch = {"#x-running": running(page)}
+    patch = Patch({"x-running": running(page)})
     ended = _ended_note(page)
-    if event.session.get("experiments-ended") != ended:
-        event.session["experiments-ended"] = ended
-        patch |= {
-            "#x-done": finished_groups(page),
-            "#x-plan": plan(page, event, window_design(page, event)),
-        }
+    if (drawn := event.session.state(Drawn)).ended != ended:
+        event.session.put(replace(drawn, ended=ended))
+        patch |= Patch(
+            {
+                "x-done": finished_groups(page),
+                "x-plan": plan(page, event, window_design(page, event)),
+            }
+        )
     return patch
 
 
@@ -254,7 +266,7 @@ def finished_groups(page: Page) -> Markup:
         )
     heads = ("Experiment", "Winner", ">Result", "", "Compared with", "When")
     lines = [_line(page, group) for group in listed]
-    addresses = [address(group.name) for group in listed]
+    addresses = [OneExperiment(group.name).address for group in listed]
     return html.rows(heads, lines, kind="x-done", addresses=addresses)
 
 
@@ -268,7 +280,9 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
         ]
     if not group.automatic:
         title, about = group.name, html.join_facts(group.title, group.about)
-    name = Markup("{}<small>{}</small>").format(html.link(title, address(group.name), "nm"), about)
+    name = Markup("{}<small>{}</small>").format(
+        html.link(title, OneExperiment(group.name).address, "nm"), about
+    )
     when = Markup("<small>{}</small>").format(moment(datetime.fromtimestamp(group.changed)))
     if group.ended:
         mean = bar = Markup()
@@ -415,7 +429,9 @@ def facts(value: Forecast) -> list[str]:
         questions = max(run.questions for run in value.runs)
         sentence = f"{questions:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
         share = f"{100 * CHANGING:.0f} % of the answers change"
-        few = value.smallest > CHANGING  # that many more change, all in one direction
+        few = (
+            value.smallest > CHANGING
+        )  # even more answers would have to change, all in one direction
         lines.append(f"{sentence}, if {'every change is for the better' if few else share}.")
     return lines
 

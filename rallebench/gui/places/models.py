@@ -11,8 +11,10 @@ from markupsafe import Markup
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
-from rallebench.gui import figures, form, html
-from rallebench.gui.frame import PLACES, Event, Page
+from rallebench.gui import figures, form, html, panels
+from rallebench.gui.addresses import OneIndex, OneModel
+from rallebench.gui.events import Event
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
 from rallebench.gui.jobs import going
 from rallebench.gui.patches import Patch
@@ -58,7 +60,7 @@ def open_list(page: Page, event: Event) -> Patch:
         parts["parts"],
         html.follow("models.refresh"),
     )
-    return html.view("models/list", "Models", body, kind="wide")
+    return panels.view("models/list", "Models", body, kind="wide")
 
 
 def draw_parts(page: Page) -> dict[str, str]:
@@ -74,7 +76,7 @@ def draw_parts(page: Page) -> dict[str, str]:
 
 def card(line: ModelLine) -> Markup:
     """A language model: its state, its facts, its actions."""
-    id, address = line.name, html.address("models/one", id=line.name)
+    id, address = line.name, OneModel(id=line.name).address
     priced = line.own and not line.local
     copy = f"Delete the converted copy ({size(line.converted)})"
     menu = html.menu(
@@ -157,7 +159,7 @@ def parts_table(lines: list[PartLine]) -> Markup:
     for line in lines:
         name, menu = Markup('<b class="nm">{}</b>').format(line.name), Markup()
         if line.kind == "retriever":
-            name = html.name_link(line.name, "data/index", id=line.name)
+            name = html.name_link(line.name, OneIndex(id=line.name))
             verb = verbs.get(line.state, ("Load", "models.load"))
             button = html.button(*verb, id=line.name, what="retriever")
             menu = html.menu(button, label=f"Actions for {line.name}")
@@ -190,7 +192,7 @@ def other_encoders(page: Page) -> Markup:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the cards and the lists."""
-    return {f"#models-{name}": draw for name, draw in draw_parts(page).items()}
+    return Patch({f"models-{name}": draw for name, draw in draw_parts(page).items()})
 
 
 def test(page: Page, event: Event) -> Patch:
@@ -212,27 +214,30 @@ def let_go(page: Page, event: Event) -> Patch:
         sentence = models.delete_converted(id)
     else:
         sentence = models.cancel(id) if event.action == "models.cancel" else models.unload(id)
-    return {**refresh(page, event), "say": sentence}
+    return refresh(page, event) | Patch(say=sentence)
 
 
 def ask_delete(page: Page, event: Event) -> Patch:
     name = event.text("id")
     lost = library.lost_with(page.workbench.workspace, "model", name)
     sentence = f"{lost} Downloaded weights stay.".strip()
-    return html.ask_delete(f"the model {name}", sentence, "models.delete", id=name)
+    return panels.ask_delete(f"the model {name}", sentence, "models.delete", id=name)
 
 
 def delete(page: Page, event: Event) -> Patch:
     sentence = page.workbench.models.delete(event.text("id"))
     page.workbench.jobs.forget(f"test {event.text('id')}")
-    return {**refresh(page, event), "dialog": "", "say": sentence, "go": "#/models/list"}
+    return refresh(page, event) | Patch(dialog="", say=sentence, go="#/models/list")
 
 
 # one model
 
 
 def open_one(page: Page, event: Event) -> Patch:
-    name = event.query.get("id", "")
+    return view_one(page, event.read(OneModel).id)
+
+
+def view_one(page: Page, name: str) -> Patch:
     entry = page.workbench.workspace.llm(name)
     own, buttons = name in page.workbench.models.own(), Markup()
     if own and entry.backend == model_entries.ELSEWHERE:
@@ -250,7 +255,7 @@ def open_one(page: Page, event: Event) -> Patch:
         '{}<div class="one-cols"><div class="stack">{}<div id="model-answer">{}</div></div>'
         '<div class="stack">{}{}</div></div><span{}></span>'
     ).format(crumb, part("Try it", prompt, ask), last, settings, forms(page, name), news)
-    return html.view("models/one", name, body)
+    return panels.view("models/one", name, body)
 
 
 def part(title: str, fields: str, button: str) -> Markup:
@@ -265,13 +270,13 @@ def part(title: str, fields: str, button: str) -> Markup:
 
 def try_(page: Page, event: Event) -> Patch:
     """Ask the model as a job, without the reply cache."""
-    prompt = str(event.data.get("prompt", ""))
+    prompt = event.raw_text("prompt")
     page.workbench.model_lines.start_test(event.text("id"), prompt).wait(0.3)
     return follow(page, event)
 
 
 def follow(page: Page, event: Event) -> Patch:
-    return {"#model-answer": answer(page.workbench.jobs.get("test", event.text("id")))}
+    return Patch({"model-answer": answer(page.workbench.jobs.get("test", event.text("id")))})
 
 
 def answer(job: Job | None) -> Markup:
@@ -322,7 +327,7 @@ def change(page: Page, event: Event) -> Patch:
     entry = entry.model_copy(update={"settings": own})
     if entry.backend == model_entries.ELSEWHERE:
         entry = with_prices(event, entry)
-    return {**save_change(page, name, entry), **open_one(page, Event("open", {}, {"id": name}))}
+    return save_change(page, name, entry) | view_one(page, name)
 
 
 def save_change(page: Page, name: str, entry: LLMEntry) -> Patch:
@@ -331,7 +336,7 @@ def save_change(page: Page, name: str, entry: LLMEntry) -> Patch:
     if models.is_loaded(name) and entry != models.entry(name):
         models.unload(name)  # raises while the model is in use, before anything is written
     models.add(name, entry, replace=True)
-    return {"say": f"Saved {name}.", "dialog": ""}
+    return Patch(say=f"Saved {name}.", dialog="")
 
 
 def forms(page: Page, name: str) -> Markup:
@@ -375,20 +380,20 @@ def price_form(page: Page, event: Event) -> Patch:
     name = event.text("id")
     fields = price_fields(page.workbench.models.entry(name).prices or {})
     body = Markup("<p>Empty means unknown; runs then name no dollars.</p>{}").format(fields)
-    return html.ask(f"Price of {name}", body, "Save", "models.price", id=name)
+    return panels.ask(f"Price of {name}", body, "Save", "models.price", id=name)
 
 
 def price(page: Page, event: Event) -> Patch:
     name = event.text("id")
     patch = save_change(page, name, with_prices(event, page.workbench.models.entry(name)))
-    return {**patch, **page.call("models.refresh")}
+    return patch | refresh(page, event)
 
 
 def key_form(page: Page, event: Event) -> Patch:
     name = event.text("id")
     save = html.button("Use this key", "models.key", kind="primary", id=name)
     forget = html.button("Forget it", "models.forget_key", id=name)
-    return {"dialog": html.dialog(f"Key of {name}", key_field(), forget, save)}
+    return Patch(dialog=html.dialog(f"Key of {name}", key_field(), forget, save))
 
 
 def hold(page: Page, event: Event) -> Patch:
@@ -397,4 +402,4 @@ def hold(page: Page, event: Event) -> Patch:
     if event.action == "models.key" and not words:
         raise UsageError("The key is empty; type it, or forget the one that is held.")
     sentence = page.workbench.models.set_key(event.text("id"), words)
-    return {"say": sentence, "dialog": "", **page.call("models.refresh")}
+    return Patch(say=sentence, dialog="") | refresh(page, event)

@@ -11,13 +11,15 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.runs import PreparedRun
-from rallebench.gui import form, html
-from rallebench.gui.frame import PLACES, Event, Page
+from rallebench.gui import form, html, panels
+from rallebench.gui.addresses import OneRun, RunsList
+from rallebench.gui.events import Event
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import Download, Patch
 from rallebench.gui.places import _agent, _runs_compare, _runs_list, _runs_one
 from rallebench.gui.places._bench import Bench, window_bench
-from rallebench.gui.places._runs_list import address, view
+from rallebench.gui.places._runs_list import view
 from rallebench.render import numbers
 from rallebench.render import report as reports
 from rallebench.services import exchange
@@ -51,8 +53,8 @@ def runs(page: Page) -> None:
 
 def open_list(page: Page, event: Event) -> Patch:
     """The list; ``new=1`` in the address opens the dialog of a new run."""
-    if event.query.get("new"):
-        return {**view(page, event), **new(page, event), "address": "#/runs/list"}
+    if event.read(RunsList).new:
+        return view(page, event) | new(page, event) | Patch(address="#/runs/list")
     return view(page, event)
 
 
@@ -85,10 +87,10 @@ def new(page: Page, event: Event) -> Patch:
         more, metric_fields(page, "the usual ones of the dataset")
     )
     settings = html.fold("More settings", more, gist=gist, id="new-more")
-    drawn = check(page, event)
-    box = Markup('<div class="box" id="new-plan" data-problems>{}</div>').format(drawn["#new-plan"])
-    button = Markup('<span id="new-start">{}</span>').format(drawn["#new-start"])
-    return {"dialog": html.dialog(title, fields + settings + box, button)}
+    plan, start = plan_html(page, event)
+    box = Markup('<div class="box" id="new-plan" data-problems>{}</div>').format(plan)
+    button = Markup('<span id="new-start">{}</span>').format(start)
+    return Patch(dialog=html.dialog(title, fields + settings + box, button))
 
 
 def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
@@ -115,7 +117,7 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         metrics=tuple(chosen_metrics(event)) or None,
         max_errors=event.whole("max_errors", "Stop after failures"),
         seed=event.whole("seed", "Seed") or 0,
-        track=event.flag("track") if "dataset" in event.data else True,
+        track=event.flag("track") if event.has("dataset") else True,
         llm=event.text("llm"),
         retriever=event.text("retriever"),
     )
@@ -126,12 +128,17 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
 
 
 def check(page: Page, event: Event) -> Patch:
-    """The plan of a run: questions, models, minutes, problems, and the start button."""
+    plan, start = plan_html(page, event)
+    return Patch({"new-plan": plan, "new-start": start})
+
+
+def plan_html(page: Page, event: Event) -> tuple[Markup, Markup]:
+    """The plan of a run (questions, models, minutes, problems), and the start button."""
     try:
         value = benchmark(page, event)
     except RalleError as error:
         run = html.button("Run", kind="primary", disabled=True)
-        return {"#new-plan": html.problem(error), "#new-start": run}
+        return html.problem(error), run
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
     notes = Markup().join(map(html.warning, value.warnings))
@@ -139,10 +146,8 @@ def check(page: Page, event: Event) -> Patch:
         notes = html.note(covered)
     about = html.join_facts(request.dataset.name, names, estimate(page, value))
     label = f"Run {plural(count, 'question')}"
-    return {
-        "#new-plan": Markup("<b>{}</b> of {}{}").format(plural(count, "question"), about, notes),
-        "#new-start": html.button(label, "runs.start", kind="primary"),
-    }
+    plan = Markup("<b>{}</b> of {}{}").format(plural(count, "question"), about, notes)
+    return plan, html.button(label, "runs.start", kind="primary")
 
 
 def estimate(page: Page, value: PreparedRun) -> str:
@@ -169,7 +174,7 @@ def start(page: Page, event: Event) -> Patch:
     value = benchmark(page, event)
     page.workbench.runs.start(value)
     say = "The run has started; it continues when you close the page."
-    return {"dialog": "", "go": address(value.name), "say": say}
+    return Patch(dialog="", go=OneRun(value.name).address, say=say)
 
 
 # metrics
@@ -199,7 +204,7 @@ def ask_metrics(page: Page, event: Event) -> Patch:
     """Ask for further metrics of a run."""
     note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
     body, title = metric_fields(page) + html.note(note), "Score by more metrics"
-    return html.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
+    return panels.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
 
 
 def rescore(page: Page, event: Event) -> Patch:
@@ -209,7 +214,7 @@ def rescore(page: Page, event: Event) -> Patch:
     page.workbench.jobs.submit(
         "scoring", name, tuple(metrics), lambda job: page.workbench.runs.rescore(name, metrics)
     )
-    return {"dialog": "", "say": "Scoring has started; the jobs show how far it is."}
+    return Patch(dialog="", say="Scoring has started; the jobs show how far it is.")
 
 
 # predictions of another program
@@ -224,19 +229,19 @@ def ask_predictions(page: Page, event: Event) -> Patch:
         form.text("system", "System, of an R-Eval log only", hint="react:gpt-4"),
     )
     body = fields + form.drop("runs.import_file", about)
-    return {"dialog": html.dialog("Import predictions", body)}
+    return Patch(dialog=html.dialog("Import predictions", body))
 
 
 def import_file(page: Page, event: Event) -> Patch:
     """Import a file of predictions as a run."""
-    (path, file), system = event.file(), event.text("system")
-    name = event.text("as") or Path(file).stem
+    file, system = event.file(), event.text("system")
+    name = event.text("as") or Path(file.name).stem
     dataset = "" if system else event.text("dataset")
     value, caveat = exchange.import_predictions(
-        page.workbench.workspace, name, path, dataset, system=system
+        page.workbench.workspace, name, file.path, dataset, system=system
     )
     say = caveat or f"{value['rows']:,} predictions are imported."
-    return {"dialog": "", "go": address(value["name"]), "say": say}
+    return Patch(dialog="", go=OneRun(value["name"]).address, say=say)
 
 
 # taken away
@@ -250,7 +255,7 @@ def ask_form(page: Page, event: Event) -> Patch:
         take = html.button("Download", "runs.download", run=name, shape=shape)
         lines.append([escape(FORMS.get(shape, (shape,))[0]), take])
     lines.append(["MLflow, its newest scores", html.button("Log the run", "runs.track", run=name)])
-    return html.drawer("Export", html.rows(["Form", ">"], lines))
+    return panels.drawer("Export", html.rows(["Form", ">"], lines))
 
 
 def download(page: Page, event: Event) -> Patch:
@@ -258,8 +263,8 @@ def download(page: Page, event: Event) -> Patch:
     name, shape = event.text("run"), event.text("shape")
     lines, caveat = exchange.export_lines(page.workbench.runs.open(name), shape)
     text = "".join(lines).encode("utf-8", "backslashreplace").decode()
-    file = {"name": f"{name}{FORMS.get(shape, ('', '.txt'))[1]}", "text": text}
-    return {"download": file, "say": caveat} if caveat else {"download": file}
+    file = Download(f"{name}{FORMS.get(shape, ('', '.txt'))[1]}", text)
+    return Patch(download=file, say=caveat)
 
 
 def report(page: Page, event: Event) -> Patch:
@@ -268,7 +273,7 @@ def report(page: Page, event: Event) -> Patch:
     runs = [page.workbench.runs.open(name) for name in names]
     title, sections = build_report(runs, page.workbench.workspace)
     text = "".join(reports.page(title, sections, time.strftime("%Y-%m-%d %H:%M")))
-    return {"download": {"name": f"{names[0]}.html", "text": text, "type": "text/html"}}
+    return Patch(download=Download(name=f"{names[0]}.html", text=text, type="text/html"))
 
 
 def mlflow(page: Page, event: Event) -> Iterator[Patch]:
@@ -278,18 +283,18 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
     for place in page.workbench.tracking.start_mlflow(run):
         if not place.startswith("http"):
             wait = Markup('<p role="status">{}</p><progress></progress>').format(place)
-            yield {"dialog": html.dialog("MLflow", wait)}
+            yield Patch(dialog=html.dialog("MLflow", wait))
     label = "Open the run in MLflow" if name else "Open the runs in MLflow"
     body = Markup("<p>MLflow is running at {}.</p>").format(place.partition("/#")[0])
     link = Markup(
         '<a class="button primary" href="{}" target="_blank" rel="noopener">{}</a>'
     ).format(place, label)
-    yield {"dialog": html.dialog("MLflow", body, link, keep="Close")}
+    yield Patch(dialog=html.dialog("MLflow", body, link, keep="Close"))
 
 
 def track(page: Page, event: Event) -> Iterator[Patch]:
-    yield {"say": "Logging the run …"}
+    yield Patch(say="Logging the run …")
     value = exchange.track(
         page.workbench.workspace, page.workbench.tracking, event.text("run"), "run"
     )
-    yield {"say": f"The run is in MLflow as {value['mlflow_run_id']}."}
+    yield Patch(say=f"The run is in MLflow as {value['mlflow_run_id']}.")

@@ -1,0 +1,216 @@
+"""The addresses of the page's views: their values, read from an address and written as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import ClassVar, TypeVar
+from urllib.parse import quote, urlencode
+
+from rallebench.gui.messages import Scalar
+
+Asked = TypeVar("Asked", bound="Query")
+
+
+@dataclass(frozen=True)
+class Query:
+    """The values of an address, or the key of a windowed list; a subclass names them.
+
+    All are texts, "" if absent, but for a tuple ``r``, whose texts are ``r0``, ``r1`` and so on.
+
+    >>> @dataclass(frozen=True)
+    ... class Index(Query):
+    ...     VIEW = "data/index"
+    ...     id: str = ""
+    ...     q: str = ""
+    >>> Index.read({"id": "wiki", "other": "x"})
+    Index(id='wiki', q='')
+    >>> Index("a b").address
+    '#/data/index?id=a%20b'
+    """
+
+    VIEW: ClassVar[str] = ""
+
+    @classmethod
+    def read(cls: type[Asked], values: Mapping[str, Scalar]) -> Asked:
+        """The values that this query knows."""
+        texts = {name: "" if value is None else str(value) for name, value in values.items()}
+        return cls(
+            **{
+                part.name: _read_numbered(part.name, texts)
+                if part.default == ()
+                else texts[part.name]
+                for part in fields(cls)
+                if part.default == () or part.name in texts
+            }
+        )
+
+    def values(self) -> dict[str, str]:
+        """The values that are not empty."""
+        found = dict[str, str]()
+        for part in fields(self):
+            value = getattr(self, part.name)
+            several = {f"{part.name}{number}": one for number, one in enumerate(value)}
+            found |= several if isinstance(value, tuple) else {part.name: value} if value else {}
+        return found
+
+    @property
+    def address(self) -> str:
+        """The address with these values."""
+        query = urlencode(self.values(), quote_via=quote, safe=":,")
+        return f"#/{self.VIEW}?{query}" if query else f"#/{self.VIEW}"
+
+
+def _read_numbered(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
+    """The texts ``name0``, ``name1`` and so on."""
+    found = list[str]()
+    while text := values.get(f"{name}{len(found)}", ""):
+        found.append(text)
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class OneQuestion(Query):
+    """A chain on one question. ``set``: its dataset; ``q``: the id of the question; ``ask``: a typed one; ``run``, ``chain``: the source of the chain."""
+
+    VIEW = "build/one"
+    set: str = ""
+    q: str = ""
+    ask: str = ""
+    run: str = ""
+    chain: str = ""
+
+
+@dataclass(frozen=True)
+class FewQuestions(Query):
+    """A grid of variants; ``q``: ids of questions, separated by commas."""
+
+    VIEW = "build/few"
+    q: str = ""
+
+
+@dataclass(frozen=True)
+class AgentEpisode(Query):
+    """An episode; ``run`` and ``q``: one of a run."""
+
+    VIEW = "build/agent"
+    run: str = ""
+    q: str = ""
+
+
+@dataclass(frozen=True)
+class RunsList(Query):
+    """The list of runs; ``new``: with the dialog of a new run."""
+
+    VIEW = "runs/list"
+    new: str = ""
+
+
+@dataclass(frozen=True)
+class OneRun(Query):
+    """A run. ``part``: its section; ``only``, ``words``: the filter of its questions; ``q``: the opened one."""
+
+    VIEW = "runs/run"
+    id: str = ""
+    part: str = ""
+    only: str = ""
+    words: str = ""
+    q: str = ""
+
+
+@dataclass(frozen=True)
+class ExperimentsList(Query):
+    """The steps of a new experiment. ``paper``: of a published benchmark; ``run``: the run of baselines."""
+
+    VIEW = "experiments/list"
+    kind: str = ""
+    paper: str = ""
+    run: str = ""
+
+
+@dataclass(frozen=True)
+class OneExperiment(Query):
+    """An experiment. ``by``: the ranking metric; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
+
+    VIEW = "experiments/one"
+    id: str = ""
+    by: str = ""
+    beside: str = ""
+    x: str = ""
+    y: str = ""
+
+
+@dataclass(frozen=True)
+class PublishedTable(Query):
+    """A table of a paper, or all of them."""
+
+    VIEW = "experiments/published"
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class DataList(Query):
+    """Corpora, indexes and datasets."""
+
+    VIEW = "data/list"
+
+
+@dataclass(frozen=True)
+class OneCorpus(Query):
+    """The passages of a corpus. ``find``: their filter; ``q``: the opened one."""
+
+    VIEW = "data/corpus"
+    id: str = ""
+    find: str = ""
+    q: str = ""
+
+
+@dataclass(frozen=True)
+class OneDataset(Query):
+    """The records of a dataset. ``find``: their filter; ``q``: the opened one."""
+
+    VIEW = "data/dataset"
+    id: str = ""
+    find: str = ""
+    q: str = ""
+
+
+@dataclass(frozen=True)
+class OneIndex(Query):
+    """An index and a search. ``set``, ``q``: the question whose gold is marked."""
+
+    VIEW = "data/index"
+    id: str = ""
+    set: str = ""
+    q: str = ""
+    query: str = ""
+
+
+@dataclass(frozen=True)
+class DatasetBuilder(Query):
+    """A builder, or a begun dataset. ``which``: the rows of its ``stage``."""
+
+    VIEW = "data/builder"
+    id: str = ""
+    stage: str = ""
+    which: str = ""
+    articles: str = ""
+
+
+@dataclass(frozen=True)
+class OneModel(Query):
+    """A language model."""
+
+    VIEW = "models/one"
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class ComparedRuns(Query):
+    """Runs ``a`` and ``b``, or several as ``r``; ``metric``: the deciding one."""
+
+    VIEW = "runs/compare"
+    a: str = ""
+    b: str = ""
+    r: tuple[str, ...] = ()
+    metric: str = ""
