@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from rallebench.gui.messages import Scalar
 
-Asked = TypeVar("Asked", bound="Query")
+AnyQuery = TypeVar("AnyQuery", bound="Query")
 
 
 @dataclass(frozen=True)
@@ -25,14 +25,14 @@ class Query:
     ...     q: str = ""
     >>> Index.read({"id": "wiki", "other": "x"})
     Index(id='wiki', q='')
-    >>> Index("a b").address
+    >>> Index("a b").href
     '#/data/index?id=a%20b'
     """
 
     VIEW: ClassVar[str] = ""
 
     @classmethod
-    def read(cls: type[Asked], values: Mapping[str, Scalar]) -> Asked:
+    def read(cls: type[AnyQuery], values: Mapping[str, Scalar]) -> AnyQuery:
         """The values that this query knows."""
         texts = {name: "" if value is None else str(value) for name, value in values.items()}
         return cls(
@@ -47,15 +47,17 @@ class Query:
 
     def values(self) -> dict[str, str]:
         """The values that are not empty."""
-        found = dict[str, str]()
+        texts = dict[str, str]()
         for part in fields(self):
             value = getattr(self, part.name)
-            several = {f"{part.name}{number}": one for number, one in enumerate(value)}
-            found |= several if isinstance(value, tuple) else {part.name: value} if value else {}
-        return found
+            if isinstance(value, tuple):
+                texts |= {f"{part.name}{number}": text for number, text in enumerate(value)}
+            elif value:
+                texts[part.name] = value
+        return texts
 
     @property
-    def address(self) -> str:
+    def href(self) -> str:
         """The address with these values."""
         query = urlencode(self.values(), quote_via=quote, safe=":,")
         return f"#/{self.VIEW}?{query}" if query else f"#/{self.VIEW}"
@@ -63,14 +65,14 @@ class Query:
 
 def _read_numbered(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
     """The texts ``name0``, ``name1`` and so on."""
-    found = list[str]()
-    while text := values.get(f"{name}{len(found)}", ""):
-        found.append(text)
-    return tuple(found)
+    texts = list[str]()
+    while text := values.get(f"{name}{len(texts)}", ""):
+        texts.append(text)
+    return tuple(texts)
 
 
 @dataclass(frozen=True)
-class OneQuestion(Query):
+class QuestionAddress(Query):
     """A chain on one question. ``set``: its dataset; ``q``: the id of the question; ``ask``: a typed one; ``run``, ``chain``: the source of the chain."""
 
     VIEW = "build/one"
@@ -82,7 +84,7 @@ class OneQuestion(Query):
 
 
 @dataclass(frozen=True)
-class FewQuestions(Query):
+class GridAddress(Query):
     """A grid of variants; ``q``: ids of questions, separated by commas."""
 
     VIEW = "build/few"
@@ -90,7 +92,7 @@ class FewQuestions(Query):
 
 
 @dataclass(frozen=True)
-class AgentEpisode(Query):
+class AgentAddress(Query):
     """An episode; ``run`` and ``q``: one of a run."""
 
     VIEW = "build/agent"
@@ -99,7 +101,7 @@ class AgentEpisode(Query):
 
 
 @dataclass(frozen=True)
-class RunsList(Query):
+class RunsAddress(Query):
     """The list of runs; ``new``: with the dialog of a new run."""
 
     VIEW = "runs/list"
@@ -107,7 +109,7 @@ class RunsList(Query):
 
 
 @dataclass(frozen=True)
-class OneRun(Query):
+class RunAddress(Query):
     """A run. ``part``: its section; ``only``, ``words``: the filter of its questions; ``q``: the opened one."""
 
     VIEW = "runs/run"
@@ -119,7 +121,7 @@ class OneRun(Query):
 
 
 @dataclass(frozen=True)
-class ExperimentsList(Query):
+class ExperimentsAddress(Query):
     """The steps of a new experiment. ``paper``: of a published benchmark; ``run``: the run of baselines."""
 
     VIEW = "experiments/list"
@@ -129,7 +131,7 @@ class ExperimentsList(Query):
 
 
 @dataclass(frozen=True)
-class OneExperiment(Query):
+class ExperimentAddress(Query):
     """An experiment. ``by``: the ranking metric; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
 
     VIEW = "experiments/one"
@@ -141,7 +143,7 @@ class OneExperiment(Query):
 
 
 @dataclass(frozen=True)
-class PublishedTable(Query):
+class PaperTableAddress(Query):
     """A table of a paper, or all of them."""
 
     VIEW = "experiments/published"
@@ -149,14 +151,14 @@ class PublishedTable(Query):
 
 
 @dataclass(frozen=True)
-class DataList(Query):
+class DataAddress(Query):
     """Corpora, indexes and datasets."""
 
     VIEW = "data/list"
 
 
 @dataclass(frozen=True)
-class OneCorpus(Query):
+class CorpusAddress(Query):
     """The passages of a corpus. ``find``: their filter; ``q``: the opened one."""
 
     VIEW = "data/corpus"
@@ -166,7 +168,7 @@ class OneCorpus(Query):
 
 
 @dataclass(frozen=True)
-class OneDataset(Query):
+class DatasetAddress(Query):
     """The records of a dataset. ``find``: their filter; ``q``: the opened one."""
 
     VIEW = "data/dataset"
@@ -176,7 +178,7 @@ class OneDataset(Query):
 
 
 @dataclass(frozen=True)
-class OneIndex(Query):
+class IndexAddress(Query):
     """An index and a search. ``set``, ``q``: the question whose gold is marked."""
 
     VIEW = "data/index"
@@ -187,7 +189,7 @@ class OneIndex(Query):
 
 
 @dataclass(frozen=True)
-class DatasetBuilder(Query):
+class BuilderAddress(Query):
     """A builder, or a begun dataset. ``which``: the rows of its ``stage``."""
 
     VIEW = "data/builder"
@@ -198,7 +200,7 @@ class DatasetBuilder(Query):
 
 
 @dataclass(frozen=True)
-class OneModel(Query):
+class ModelAddress(Query):
     """A language model."""
 
     VIEW = "models/one"
@@ -206,7 +208,7 @@ class OneModel(Query):
 
 
 @dataclass(frozen=True)
-class ComparedRuns(Query):
+class ComparisonAddress(Query):
     """Runs ``a`` and ``b``, or several as ``r``; ``metric``: the deciding one."""
 
     VIEW = "runs/compare"

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar, Union
 
 from rallebench.core.errors import UsageError
-from rallebench.gui.addresses import Asked
+from rallebench.gui.addresses import AnyQuery
 from rallebench.gui.html import escape
 from rallebench.gui.messages import FileMessage, Scalar
 
@@ -17,7 +17,7 @@ State = TypeVar("State")
 Field = Union[Scalar, list[str], list[FileMessage]]
 
 
-class Session:
+class WindowState:
     """The server's state of a browser window: one value of each class that a place keeps there."""
 
     def __init__(self, window: str = "") -> None:
@@ -59,9 +59,9 @@ class Event:
     action: str
     data: Mapping[str, Field] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
-    session: Session = field(default_factory=Session)
+    session: WindowState = field(default_factory=WindowState)
 
-    def read(self, kind: type[Asked]) -> Asked:
+    def read(self, kind: type[AnyQuery]) -> AnyQuery:
         """The values of the address."""
         return kind.read(self.query)
 
@@ -157,15 +157,15 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsRequest:
+class RowWindow:
     """Rows ``start`` to ``start + count`` of a windowed list. ``key``: the values that tell the list from others."""
 
     key: Mapping[str, Scalar]
     start: int
     count: int
-    session: Session
+    session: WindowState
 
-    def read(self, kind: type[Asked]) -> Asked:
+    def read(self, kind: type[AnyQuery]) -> AnyQuery:
         """The list's key."""
         return kind.read(self.key)
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.registry import Registry
 from rallebench.gui import messages
-from rallebench.gui.events import Event, Rows, RowsRequest, Session
+from rallebench.gui.events import Event, Rows, RowWindow, WindowState
 from rallebench.gui.messages import ActMessage
 from rallebench.gui.patches import Patch, merge, problem
 from rallebench.gui.streams import PatchStream
@@ -39,7 +39,7 @@ WINDOWS = 200
 
 Answer = Union[Patch, None, Iterator[Patch]]
 Handler = Callable[["Page", Event], Answer]
-RowsHandler = Callable[["Page", RowsRequest], Rows]
+RowsHandler = Callable[["Page", RowWindow], Rows]
 Handled = TypeVar("Handled")
 
 
@@ -52,7 +52,7 @@ class Page:
         self._backs: dict[str, str] = {}
         self._actions: dict[str, Handler] = {}
         self._rows: dict[str, RowsHandler] = {}
-        self._windows: OrderedDict[str, Session] = OrderedDict()
+        self._windows: OrderedDict[str, WindowState] = OrderedDict()
         self._streams: dict[str, PatchStream] = {}
         self._lock = threading.Lock()
         self.header: Callable[[Event], Patch] | None = None  # of every view: a place may set it
@@ -98,10 +98,10 @@ class Page:
 
     # for tests and the server functions
 
-    def session(self, window: str) -> Session:
+    def session(self, window: str) -> WindowState:
         """The server's state of a browser window."""
         with self._lock:
-            session = self._windows.setdefault(window, Session(window))
+            session = self._windows.setdefault(window, WindowState(window))
             self._windows.move_to_end(window)
             while len(self._windows) > WINDOWS:
                 self._windows.popitem(last=False)
@@ -217,7 +217,7 @@ class Page:
             if sent.list not in self._rows:
                 raise UsageError("The page is older than the program; reload it.")
             count, session = min(sent.count, MOST_ROWS), self.session(sent.window)
-            return self._rows[sent.list](self, RowsRequest(sent.key, sent.start, count, session))
+            return self._rows[sent.list](self, RowWindow(sent.key, sent.start, count, session))
         except Exception as error:
             return problem(error)
 

@@ -90,7 +90,7 @@ def join_facts_html(*parts: str | None) -> Markup:
 
 def name_link(label: str, place: Query) -> Markup:
     """The name of a thing as a link to its view."""
-    return link(label, place.address, "nm")
+    return link(label, place.href, "nm")
 
 
 def note(sentence: object) -> Markup:

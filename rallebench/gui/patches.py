@@ -86,13 +86,13 @@ class Patch:
 
     def __or__(self, later: Patch) -> Patch:
         """Both changes in one. A later part replaces an earlier one, and comes after the others, which may hold it."""
-        kept = {id: part for id, part in self.html.items() if id not in later.html}
+        earlier = {id: part for id, part in self.html.items() if id not in later.html}
         changed = {
             part.name: getattr(later, part.name)
             for part in fields(later)
             if getattr(later, part.name) != getattr(NO_CHANGE, part.name)
         }
-        whole = {"html": {**kept, **later.html}, "store": {**self.store, **later.store}}
+        whole = {"html": {**earlier, **later.html}, "store": {**self.store, **later.store}}
         return replace(self, **{**changed, **whole})
 
     def to_json(self) -> dict[str, Any]:

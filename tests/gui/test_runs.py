@@ -21,7 +21,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.numbers import plural
 from rallebench.engine.store import TITLE
-from rallebench.gui.events import RowsRequest
+from rallebench.gui.events import RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.jobs import job_news
 from rallebench.gui.places import _runs_list
@@ -435,7 +435,7 @@ def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) 
     assert patch.go == "#/runs/run?id=theirs"
     words = text_of(ran, "runs/run?id=theirs")
     assert "EM 12.5 %" in words and "Price unknown imported predictions do not say it" in words
-    asked = RowsRequest({"words": "theirs"}, 0, 1, ran.session("w"))
+    asked = RowWindow({"words": "theirs"}, 0, 1, ran.session("w"))
     ((name, row),) = _runs_list.run_rows(ran, asked).rows
     assert name == "theirs" and "none" not in texts(row), "no price is known"
     cost = text_of(ran, "runs/run?id=theirs&part=cost")

@@ -13,7 +13,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.runs import FlowSpec
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import AgentEpisode, OneRun
+from rallebench.gui.addresses import AgentAddress, RunAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
@@ -64,7 +64,7 @@ def register(page: Page) -> None:
 
 def window_episode(page: Page, event: Event) -> EpisodeState | None:
     """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
-    of_run = event.read(AgentEpisode)
+    of_run = event.read(AgentAddress)
     if of_run.run and of_run.q:
         return episodes.open_episode(page.workbench.workspace, of_run.run, of_run.q)
     return page.workbench.asking.episode(window_form(page, event).episode)
@@ -327,7 +327,7 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
     )
     keeping = html.button("Keep as a run", "agent.keep", disabled=episode is None)
     if state.run:
-        keeping = html.link(f"Run {state.run}", OneRun(id=state.run).address)
+        keeping = html.link(f"Run {state.run}", RunAddress(id=state.run).href)
     meaning = agents.meaning(reason)
     why = html.note(f"{meaning[:1].upper()}{meaning[1:]}.")
     answer = episode.answer if episode else ""
@@ -368,7 +368,7 @@ def keep(page: Page, event: Event) -> Patch:
     name = episodes.save_episode(
         page.workbench.workspace, page.workbench.models.backends, window_episode(page, event)
     ).name
-    return Patch(say=f"Kept as the run {name}.", go=OneRun(id=name).address)
+    return Patch(say=f"Kept as the run {name}.", go=RunAddress(id=name).href)
 
 
 def benchmark(page: Page, event: Event) -> Patch:

@@ -14,7 +14,7 @@ from rallebench.core.starter import DEFAULT_CHAIN, DEFAULT_DATASET
 from rallebench.core.stopping import Stop, stop_of_thread
 from rallebench.core.types import Action, Chain, Episode, Example, Message, Step
 from rallebench.gui import html
-from rallebench.gui.addresses import OneQuestion
+from rallebench.gui.addresses import QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -117,7 +117,7 @@ class Bench(Busy):
     left_behind: Chain | None = None
     earlier: tuple[Message, ...] = ()
     is_stopped: bool = False
-    source: OneQuestion | None = None
+    source: QuestionAddress | None = None
 
     def edit(self, chain: Chain) -> None:
         """Replace the chain; undo returns to the previous one."""

@@ -14,7 +14,7 @@ from rallebench.core.numbers import plural
 from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
 from rallebench.gui import form, html, panels
-from rallebench.gui.addresses import OneQuestion
+from rallebench.gui.addresses import QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
@@ -354,7 +354,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
                 page.workbench.asking.deeper_hits(alone, DEPTH),
             ),
         )
-    return Patch(go=OneQuestion(set=bench.dataset, ask=question.text).address) | words
+    return Patch(go=QuestionAddress(set=bench.dataset, ask=question.text).href) | words
 
 
 def keep(page: Page, event: Event) -> Patch:

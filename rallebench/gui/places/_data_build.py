@@ -14,7 +14,7 @@ from rallebench.core.memory import size
 from rallebench.core.numbers import plural
 from rallebench.core.starter import STARTER_CORPUS, STARTER_PAGES
 from rallebench.gui import form, html, panels
-from rallebench.gui.addresses import OneIndex
+from rallebench.gui.addresses import IndexAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
@@ -197,7 +197,7 @@ def combine(page: Page, event: Event) -> Patch:
         raise UsageError("No retriever is chosen; tick at least one.")
     name = event.text("name")
     page.workbench.data.combine(name, way, event.many("parts"), own)
-    return Patch(drawer="", say=f"Saved {name}.", go=OneIndex(id=name).address)
+    return Patch(drawer="", say=f"Saved {name}.", go=IndexAddress(id=name).href)
 
 
 # chunks

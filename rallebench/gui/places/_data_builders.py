@@ -15,7 +15,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html, panels
-from rallebench.gui.addresses import DatasetBuilder, OneDataset
+from rallebench.gui.addresses import BuilderAddress, DatasetAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -63,14 +63,14 @@ def stage_name(label: str) -> str:
 
 def open_builder(page: Page, event: Event) -> Patch:
     """The form, or with an id the stages of a started dataset."""
-    query = event.read(DatasetBuilder)
+    query = event.read(BuilderAddress)
     if name := query.id:
         return panels.view("data/builder", name, stored_view(page, query))
     about = "questions of your own articles, stage by stage"
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
     names = service.builders_begun(page.workbench.workspace)
     begun = Markup().join(
-        Markup("<li>{}</li>").format(html.name_link(name, DatasetBuilder(id=name)))
+        Markup("<li>{}</li>").format(html.name_link(name, BuilderAddress(id=name)))
         for name in names
     )
     begun = Markup("<ul>{}</ul>").format(begun) if begun else html.note("None yet.")
@@ -98,7 +98,7 @@ def draw(page: Page, event: Event) -> Markup:
     )
     if item.traits.get("articles", True):
         corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))
-        chosen = event.text("articles") or event.read(DatasetBuilder).articles
+        chosen = event.text("articles") or event.read(BuilderAddress).articles
         path, corpus = event.text("path"), chosen if chosen in corpora else ""
         path = path or ("" if corpus else chosen)
         articles = form.chooser("Articles of a corpus", "articles", corpora, corpus, blank="choose")
@@ -190,7 +190,7 @@ def begin(page: Page, request: ExperimentRequest) -> None:
 def start(page: Page, event: Event) -> Patch:
     request = form_request(page, event)
     begin(page, request)
-    return Patch(go=DatasetBuilder(id=request.name).address)
+    return Patch(go=BuilderAddress(id=request.name).href)
 
 
 def continue_(page: Page, event: Event) -> Patch:
@@ -201,7 +201,7 @@ def continue_(page: Page, event: Event) -> Patch:
 # started datasets
 
 
-def stored_view(page: Page, query: DatasetBuilder) -> Markup:
+def stored_view(page: Page, query: BuilderAddress) -> Markup:
     """The stages of a dataset, and the rows of the chosen one."""
     name = query.id
     about = service.open_builder(page.workbench.workspace, name).maker
@@ -247,7 +247,7 @@ def stage_cells(name: str, label: str, counts: StageCounts) -> list[str]:
         calls = f"{counts.calls:,}"
         tokens = f"{counts.prompt_tokens:,} + {counts.completion_tokens:,}"
     return [
-        html.name_link(stage_name(label), DatasetBuilder(id=name, stage=label)),
+        html.name_link(stage_name(label), BuilderAddress(id=name, stage=label)),
         f"{counts.inputs:,}",
         f"{counts.used:,}",
         escape(left or "none"),
@@ -264,7 +264,7 @@ def outcome(report: BuilderReport) -> Markup:
     words = records or "no question is left"
     if questions := report.questions:
         words = plural(questions, "question")
-        links = html.link("Read records", OneDataset(id=name).address, "button")
+        links = html.link("Read records", DatasetAddress(id=name).href, "button")
     notes = html.bullets(report.notes, "note")
     files = Markup().join(Markup("<li><code>{}</code></li>").format(path) for path in report.files)
     fold = html.fold("Files", Markup("<ul>{}</ul>").format(files), id="builder-files")

@@ -14,7 +14,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Progress
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html
-from rallebench.gui.addresses import OneCorpus, OneIndex, OneQuestion
+from rallebench.gui.addresses import CorpusAddress, IndexAddress, QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -255,7 +255,7 @@ def import_result(name: str, result: ImportResult) -> Markup:
         parts.append(count_words(corpus.passages, noun, corpus.skipped))
         parts += [f"cut into {plural(cut, 'passage')}"] if cut else []
         more += warning_list(corpus.warnings)
-        links += html.link("Read passages", OneCorpus(id=name).address, "button")
+        links += html.link("Read passages", CorpusAddress(id=name).href, "button")
         if corpus.has_pages and (lost := corpus.passages_without_page):
             parts.append(f"{lost:,} of them without a page, which can never count as gold pages")
     if (dataset := result.dataset) is not None:
@@ -264,11 +264,11 @@ def import_result(name: str, result: ImportResult) -> Markup:
             f"{dataset.answers:,} with answers, {dataset.pages:,} with gold pages, {dataset.neither:,} with neither"
         )
         more += warning_list(dataset.warnings, dataset.notes)
-        links += html.link("Use in Build", OneQuestion(set=name).address, "button")
+        links += html.link("Use in Build", QuestionAddress(set=name).href, "button")
     if result.indexes:
         last = result.indexes[-1]
         parts.append(f"indexes {', '.join(result.indexes)}")
-        links += html.link(f"Search {last}", OneIndex(id=last).address, "button")
+        links += html.link(f"Search {last}", IndexAddress(id=last).href, "button")
         links += html.button(f"Use {last} in Build", "data.use", id=last)
     brought = Markup('<p class="good"><b>Imported {}.</b></p><p>{}.</p>{}').format(
         name, "; ".join(parts), more

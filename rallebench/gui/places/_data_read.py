@@ -11,8 +11,14 @@ from markupsafe import Markup
 from rallebench.core.numbers import plural
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
-from rallebench.gui.addresses import OneCorpus, OneDataset, OneIndex, OneQuestion, Query
-from rallebench.gui.events import Event, Rows, RowsRequest
+from rallebench.gui.addresses import (
+    CorpusAddress,
+    DatasetAddress,
+    IndexAddress,
+    Query,
+    QuestionAddress,
+)
+from rallebench.gui.events import Event, Rows, RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, escape
 from rallebench.gui.patches import Patch
@@ -23,9 +29,9 @@ from rallebench.services import uploads
 from rallebench.views import gold_coverage, library, passages
 
 ROW = 50
-VIEWS: Mapping[str, type[OneCorpus] | type[OneDataset]] = {
-    "corpus": OneCorpus,
-    "dataset": OneDataset,
+VIEWS: Mapping[str, type[CorpusAddress] | type[DatasetAddress]] = {
+    "corpus": CorpusAddress,
+    "dataset": DatasetAddress,
 }
 NOUNS = {"corpus": "passage", "dataset": "question"}
 """View → the contents of its list."""
@@ -121,10 +127,10 @@ def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
     return rows(page.workbench.workspace, name, find)
 
 
-def list_rows(page: Page, asked: RowsRequest) -> Rows:
+def list_rows(page: Page, request: RowWindow) -> Rows:
     """The rows of either list."""
-    key = asked.read(ReadList)
-    part = fitting(page, key.view, key.id, key.find)[asked.part]
+    key = request.read(ReadList)
+    part = fitting(page, key.view, key.id, key.find)[request.part]
     if key.view == "corpus":
         listed_passages = passages.passages_at(page.workbench.workspace, key.id, list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
@@ -137,7 +143,7 @@ def list_rows(page: Page, asked: RowsRequest) -> Rows:
 
 def pick(page: Page, event: Event) -> Patch:
     """Show a row of either list in full."""
-    view, name, id = event.text("view"), event.read(OneCorpus).id, event.text("id")
+    view, name, id = event.text("view"), event.read(CorpusAddress).id, event.text("id")
     if view == "corpus":
         chosen = passage_view(passages.load_passage(page.workbench.workspace, name, id), name)
     else:
@@ -149,7 +155,7 @@ def refilter(page: Page, event: Event) -> Patch:
     """Filter the list by the typed words and keep them in the address."""
     view, name, find = event.choice("view", VIEWS), event.text("id"), event.text("find")
     total = len(fitting(page, view, name, find))
-    address = VIEWS[view](id=name, find=find).address
+    address = VIEWS[view](id=name, find=find).href
     return Patch({f"{view}-list": listing(view, name, find, total)}, address=address)
 
 
@@ -157,7 +163,7 @@ def refilter(page: Page, event: Event) -> Patch:
 
 
 def open_corpus(page: Page, event: Event) -> Patch:
-    query = event.read(OneCorpus)
+    query = event.read(CorpusAddress)
     name, find = query.id, query.find
     rows = passages.corpus_rows(page.workbench.workspace, name, find)
     row = passages.passage_row(page.workbench.workspace, name, query.q)
@@ -217,7 +223,7 @@ def cut(page: Page, event: Event) -> Patch:
 
 
 def open_dataset(page: Page, event: Event) -> Patch:
-    query = event.read(OneDataset)
+    query = event.read(DatasetAddress)
     name, find = query.id, query.find
     examples = passages.records(page.workbench.workspace, name, find)
     ids, qid = [example.question.qid for example in examples], query.q
@@ -226,7 +232,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     line = next((x for x in library.datasets(page.workbench.workspace) if x.name == name), None)
     total = f"{len(page.workbench.workspace.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
-    buttons += html.link("Use in Build", OneQuestion(set=name).address, "button")
+    buttons += html.link("Use in Build", QuestionAddress(set=name).href, "button")
     about = html.join_facts(total, line.kind if line else "")
     imported = page.workbench.data.import_notes(name)
     notes = said_at_import(
@@ -246,9 +252,9 @@ def record_view(dataset: str, example: Example) -> Markup:
         ("Reference", gold.reference),
         ("Turns before", str(len(question.history)) if question.history else ""),
     ]
-    at = OneQuestion(dataset, question.qid).address
+    at = QuestionAddress(dataset, question.qid).href
     build = html.link("Open in Build", at, "button")
-    at = OneIndex(set=dataset, q=question.qid).address
+    at = IndexAddress(set=dataset, q=question.qid).href
     search = html.link("Search an index for it", at, "button")
     lazy = Markup('<div id="dataset-covered"><span data-lazy{}>…</span></div>').format(
         attributes(do="read.covered", id=dataset)
@@ -271,7 +277,7 @@ def coverage_table(page: Page, event: Event) -> Patch:
         page.workbench.workspace, event.text("id")
     ).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"
-        rows.append([html.name_link(name, OneIndex(id=name)), badge(share), count])
+        rows.append([html.name_link(name, IndexAddress(id=name)), badge(share), count])
     return Patch(
         {"dataset-covered": html.rows(["Index", "Coverage", ">Gold pages"], rows, kind="covs")}
     )

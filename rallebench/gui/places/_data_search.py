@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import OneIndex
+from rallebench.gui.addresses import IndexAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
@@ -111,7 +111,7 @@ def open_index(page: Page, event: Event) -> Patch:
         line.name
         for line in library.retrievers(page.workbench.workspace, page.workbench.data.states())
     ]
-    query = event.read(OneIndex)
+    query = event.read(IndexAddress)
     name = query.id or next(iter(names), "")
     line = retriever_line(page, name)
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
@@ -132,7 +132,7 @@ def open_index(page: Page, event: Event) -> Patch:
 
 def switch(page: Page, event: Event) -> Patch:
     id, dataset, qid = event.text("id"), event.text("set"), event.text("q")
-    return Patch(go=OneIndex(id, dataset, qid, event.text("query")).address)
+    return Patch(go=IndexAddress(id, dataset, qid, event.text("query")).href)
 
 
 def head(line: RetrieverLine) -> Markup:
@@ -143,22 +143,22 @@ def head(line: RetrieverLine) -> Markup:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the head."""
-    name = event.text("id") or event.read(OneIndex).id
+    name = event.text("id") or event.read(IndexAddress).id
     if not name:
         return Patch()
     line = retriever_line(page, name)
     return Patch({"index-head": head(line), "index-about": about(page, line)})
 
 
-def search_form(page: Page, asked: OneIndex, name: str, names: list[str]) -> Markup:
+def search_form(page: Page, query: IndexAddress, name: str, names: list[str]) -> Markup:
     """Query, k, knobs, and the question whose gold is marked."""
     sets = list(page.workbench.workspace.dataset_paths())
     corpus = retriever_line(page, name).corpus
-    chosen = asked.set or library.fitting_dataset(page.workbench.workspace, corpus)
-    question, query = asked.q, asked.query
-    if question and not query:
+    chosen = query.set or library.fitting_dataset(page.workbench.workspace, corpus)
+    question, words = query.q, query.query
+    if question and not words:
         with suppress(RalleError):
-            query = page.workbench.asking.example(chosen, question).question.text
+            words = page.workbench.asking.example(chosen, question).question.text
     knobs = page.workbench.data.search_settings(name)
     more = Markup()
     if knobs:
@@ -177,7 +177,7 @@ def search_form(page: Page, asked: OneIndex, name: str, names: list[str]) -> Mar
         '<input name="k" type="number" min="1" max="1000" value="10" aria-label="k" title="k: how many passages">{}</div>'
         '<div class="pair three">{}</div>{}'
     ).format(
-        query_field(query),
+        query_field(words),
         html.button("Search", "index.search", kind="primary"),
         Markup().join(choices),
         more,
@@ -207,7 +207,7 @@ def offer(page: Page, event: Event) -> Patch:
         query, qid = example.question.text, example.question.qid
     return Patch(
         {"index-query": query_field(query), "index-question": question_field(page, dataset, qid)},
-        address=OneIndex(id=event.text("id"), set=dataset, q=qid).address,
+        address=IndexAddress(id=event.text("id"), set=dataset, q=qid).href,
     )
 
 

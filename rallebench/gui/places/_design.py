@@ -11,7 +11,7 @@ from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
-from rallebench.gui.addresses import ExperimentsList, PublishedTable
+from rallebench.gui.addresses import ExperimentsAddress, PaperTableAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
@@ -118,7 +118,7 @@ def design_request(page: Page, event: Event, design: Design) -> ExperimentReques
 def cards(chosen: str) -> Markup:
     drawn = Markup()
     for kind, about in KINDS.items():
-        address = ExperimentsList(kind=kind).address
+        address = ExperimentsAddress(kind=kind).href
         drawn += html.choice(address, *about, kind == chosen, "card")
     return Markup(
         '<div class="x-cards" role="group" aria-label="Kind of experiment">{}</div>'
@@ -258,7 +258,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
         llms = list(page.workbench.workspace.llms())
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
     printed = designs.first_table(paper)
-    tables = html.link("The paper's tables", PublishedTable(printed).address) if printed else ""
+    tables = html.link("The paper's tables", PaperTableAddress(printed).href) if printed else ""
     which = Markup(
         '<div class="seg" role="group" aria-label="Paper">{}</div>{}<p class="note">{} {}</p>{}'
     ).format(tabs, three(what), about, tables, form.hidden_fields(shown=design.suite))

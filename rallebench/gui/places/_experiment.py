@@ -18,11 +18,11 @@ from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import (
-    ComparedRuns,
-    OneExperiment,
-    OneQuestion,
-    OneRun,
-    PublishedTable,
+    ComparisonAddress,
+    ExperimentAddress,
+    PaperTableAddress,
+    QuestionAddress,
+    RunAddress,
 )
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
@@ -51,7 +51,7 @@ def register(page: Page) -> None:
 
 def open_one(page: Page, event: Event) -> Patch:
     """The whole experiment. ``by``: the ranking metric; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
-    name, store = event.read(OneExperiment).id, page.workbench.experiments.store
+    name, store = event.read(ExperimentAddress).id, page.workbench.experiments.store
     if not store.exists(name):
         say = f"There is no experiment {name}; these are the experiments."
         return Patch(go="#/experiments/list", say=say)
@@ -83,7 +83,7 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
         return html.button("Continue", "experiments.resume", kind="primary", id=name)
     use = Markup()
     if isinstance(stored.report, RankingReport) and (variants := stored.report.variants):
-        build, kind = OneQuestion(run=variants[0].run).address, "button"
+        build, kind = QuestionAddress(run=variants[0].run).href, "button"
         label = f"Use {plain_label(variants[0].variant)} in Build"
         if len(variants) > 1 and not experiment_groups.group(page.workbench.workspace, name).open:
             label, kind = "Use the winner in Build", "button primary"
@@ -142,7 +142,7 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 
 def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = experiment_results.ranking(
-        page.workbench.workspace, stored, event.read(OneExperiment).by
+        page.workbench.workspace, stored, event.read(ExperimentAddress).by
     )
     result, chooser = value.result, Markup()
     warned = Markup().join(map(warning, result.warnings))
@@ -176,18 +176,18 @@ def ranking(value: Ranking) -> Markup:
         )
         delta = Estimate(row.difference, row.low, row.high)
         gap = figures.gap(delta) if share else text(row.difference, "delta")
-        compare = html.link("compare", ComparedRuns(variants[0].run, run).address)
+        compare = html.link("compare", ComparisonAddress(variants[0].run, run).href)
         lines.append(
             [
                 Markup("<small>{}</small>").format(i + 1),
-                html.link(plain_label(row.variant), OneRun(run).address, "nm"),
+                html.link(plain_label(row.variant), RunAddress(run).href, "nm"),
                 figures.percent(mean, share=share) if mean else "–",
                 figures.interval_bar(mean) if mean and share else Markup(),
                 gap if i else "–",
                 text(row.p_corrected, "p") if i else "",
                 took,
                 f"{mean.n:,}" if mean else "–",
-                compare if i else html.link("use in Build", OneQuestion(run=run).address),
+                compare if i else html.link("use in Build", QuestionAddress(run=run).href),
             ]
         )
     label = experiment_groups.metric_label(name)
@@ -208,7 +208,7 @@ def ranking(value: Ranking) -> Markup:
 
 def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     value = page.workbench.experiments.open_tradeoff(stored.name)
-    query = event.read(OneExperiment)
+    query = event.read(ExperimentAddress)
     across, up = query.x if query.x in AXES else "single_ms", query.y
     if up not in AXES:
         up = "recall" if any(p.recall is not None for p in value.points) else "Rprec"
@@ -237,7 +237,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     result = stored.report
     assert isinstance(result, BaselinesReport)
-    run = html.link(result.run, OneRun(result.run).address)
+    run = html.link(result.run, RunAddress(result.run).href)
     tables = Markup().join(map(figures.table, _tables(page, stored)[0]))
     return Markup('<p class="say">The run {} between its baselines.</p>{}{}{}').format(
         run, warning_notes(result.failed), tables, _runs(stored)
@@ -250,7 +250,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     parts, notes = result.parts, result.notes
     drawn = paper_tables(result.tables)
     if printed := designs.first_table(designs.benchmark_name(stored.kind)):
-        own = html.link("The paper's own tables", PublishedTable(printed).address)
+        own = html.link("The paper's own tables", PaperTableAddress(printed).href)
         drawn += Markup('<p class="note">{}</p>').format(own)
     drawn += figures.plots(result.plots)
     if notes:
@@ -282,13 +282,13 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     others = experiment_results.comparable(page.workbench.workspace, stored)
     if not others or not isinstance(stored.report, SuiteReport):
         return Markup()
-    other = event.read(OneExperiment).beside
+    other = event.read(ExperimentAddress).beside
     chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
     if other not in others:
         return chooser
     differences, pairs = experiment_results.beside(page.workbench.workspace, stored.name, other)
     links = html.join_facts_html(
-        *(html.link(label, ComparedRuns(*pair).address) for label, pair in pairs.items())
+        *(html.link(label, ComparisonAddress(*pair).href) for label, pair in pairs.items())
     )
     report = page.workbench.experiments.store.open(other).report
     theirs = paper_tables(report.tables if isinstance(report, SuiteReport) else ())
@@ -301,7 +301,7 @@ def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 def _runs(stored: StoredExperiment) -> Markup:
     lines = [
         [
-            html.link(plain_label(label), OneRun(run).address, "nm"),
+            html.link(plain_label(label), RunAddress(run).href, "nm"),
             Markup("<small>{}</small>").format(run),
         ]
         for label, run in experiment_results.experiment_runs(stored)

@@ -14,7 +14,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import FEW, plural
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import FewQuestions, OneQuestion
+from rallebench.gui.addresses import GridAddress, QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
@@ -131,7 +131,7 @@ def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]
 def open_few(page: Page, event: Event) -> Iterator[Patch]:
     """Open the grid; ``q=a,b`` in the address picks questions by hand. Follows a running one."""
     grid = window_grid(event)
-    if picked := event.read(FewQuestions).q:
+    if picked := event.read(GridAddress).q:
         grid.sample, grid.picked = "picked", picked.split(",")
     yield Patch(title="A few questions") | draw_parts(page, event)
     if grid.running is not None:
@@ -172,7 +172,7 @@ def table(sheet: Sheet) -> Markup:
     for x in sheet.examples:
         cells = Markup().join(cell(sheet, chain, x, i) for i, chain in chains)
         gold = f"gold {x.gold.answers[0]}" if x.gold.answers else "no gold answer"
-        address = OneQuestion(q=x.question.qid).address
+        address = QuestionAddress(q=x.question.qid).href
         body += Markup(
             '<tr><th scope="row"><a href="{}" dir="auto">{}</a><small dir="auto">{}</small></th>{}</tr>'
         ).format(address, x.question.text, gold, cells)

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rallebench.core.numbers import plural
 from rallebench.core.table_files import csv_table, latex
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import ExperimentsList, PublishedTable
+from rallebench.gui.addresses import ExperimentsAddress, PaperTableAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -26,7 +26,7 @@ ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in
 
 
 @dataclass(frozen=True)
-class Search:
+class PaperSearch:
     """The search words of a window."""
 
     words: str = ""
@@ -40,10 +40,10 @@ def register(page: Page) -> None:
 
 def open_view(page: Page, event: Event) -> Patch:
     """The table of the address, else all tables with a search field. Raises NotFoundError."""
-    if chosen := event.read(PublishedTable).table:
+    if chosen := event.read(PaperTableAddress).table:
         return open_table(page, event, chosen)
-    words = event.session.state(Search).words
-    hint = "Search: a system, a set, a metric, a number"
+    words = event.session.state(PaperSearch).words
+    hint = "PaperSearch: a system, a set, a metric, a number"
     field = form.filter_field("x-papers-words", words, "published.search", hint)
     crumb = html.crumb("Experiments", "#/experiments/list", "Papers", ABOUT)
     drawn = Markup('<div id="x-papers">{}</div>').format(papers(page, words))
@@ -56,7 +56,7 @@ def open_view(page: Page, event: Event) -> Patch:
 def search(page: Page, event: Event) -> Patch:
     """Filter the tables by the words."""
     words = event.text("words")
-    event.session.put(Search(words))
+    event.session.put(PaperSearch(words))
     return Patch({"x-papers": papers(page, words)})
 
 
@@ -67,7 +67,7 @@ def papers(page: Page, words: str) -> Markup:
         lines, addresses = [], []
         for name, about in tables:
             value = published.open_table(name)
-            title = html.link(_number(name).capitalize(), PublishedTable(name).address, "nm")
+            title = html.link(_number(name).capitalize(), PaperTableAddress(name).href, "nm")
             ours = counts.get(name, 0)
             lines.append(
                 [
@@ -77,7 +77,7 @@ def papers(page: Page, words: str) -> Markup:
                     f"{ours or '–'}",
                 ]
             )
-            addresses.append(PublishedTable(name).address)
+            addresses.append(PaperTableAddress(name).href)
         heads = ("Table", "What it has", "Questions", ">Our runs")
         drawn += html.heading(published.title(paper))
         drawn += html.rows(heads, lines, kind="x-tables", addresses=addresses)
@@ -105,7 +105,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     )
     title = f"{published.title(paper)}, {_number(chosen)}"
     crumb = html.crumb("Papers", "#/experiments/published", title, value.source, buttons=saves)
-    benchmark = ExperimentsList(kind="suite", paper=published.benchmark_name(chosen)).address
+    benchmark = ExperimentsAddress(kind="suite", paper=published.benchmark_name(chosen)).href
     about = f"{value.about[:1].upper()}{value.about[1:]}."
     body = Markup(
         '{}<div class="x-published"><nav aria-label="Published tables">{}</nav><div><p>{} '
@@ -165,7 +165,7 @@ def _list(chosen: str) -> Markup:
         items = Markup()
         for name, about in tables:
             label = _number(name).capitalize()
-            items += html.choice(PublishedTable(name).address, label, about, name == chosen)
+            items += html.choice(PaperTableAddress(name).href, label, about, name == chosen)
         title, gist = published.title(paper), plural(len(tables), "table")
         opened = chosen.startswith(f"{paper}:")
         # A fold keeps its state by its id; the chosen paper's has its own id, so that it opens.

@@ -12,7 +12,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.types import Example
 from rallebench.gui import form, html
 from rallebench.gui.addresses import Query
-from rallebench.gui.events import Rows, RowsRequest
+from rallebench.gui.events import Rows, RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
 from rallebench.gui.places._bench import Bench
@@ -125,17 +125,19 @@ def list_parts(page: Page, bench: Bench) -> Markup:
     )
 
 
-def question_rows(page: Page, asked: RowsRequest) -> Rows:
+def question_rows(page: Page, request: RowWindow) -> Rows:
     """A window of the list's rows."""
-    key = asked.read(BuildQuestions)
-    bench = asked.session.get(Bench)
+    key = request.read(BuildQuestions)
+    bench = request.session.get(Bench)
     if bench is None:
         return Rows(())
     examples = page.workbench.workspace.questions(key.dataset)
     if key.only or key.words:
-        rows = filter_questions(bench_rows(page, bench, examples), key.only, key.words)[asked.part]
+        rows = filter_questions(bench_rows(page, bench, examples), key.only, key.words)[
+            request.part
+        ]
     else:
-        rows = bench_rows(page, bench, examples[asked.part])
+        rows = bench_rows(page, bench, examples[request.part])
     none = {"none": html.VERDICTS["none"]}
     return Rows(
         [(x.qid, list_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]

@@ -11,7 +11,7 @@ from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural, smallness
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import ComparedRuns, OneRun
+from rallebench.gui.addresses import ComparisonAddress, RunAddress
 from rallebench.gui.events import Event
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Page
@@ -43,11 +43,11 @@ def register(page: Page) -> None:
 
 def open_compare(page: Page, event: Event) -> Patch:
     """Compare runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
-    asked = event.read(ComparedRuns)
-    if asked.r:
-        body = ranking(page, asked.r, asked.metric)
+    query = event.read(ComparisonAddress)
+    if query.r:
+        body = ranking(page, query.r, query.metric)
     else:
-        body = pair(page, asked.a, asked.b, asked.metric)
+        body = pair(page, query.a, query.b, query.metric)
     crumb = html.crumb("Runs", "#/runs/list", "Compare")
     return panels.view("runs/compare", "Compare", crumb, body, more=Markup(" data-problems"))
 
@@ -155,7 +155,7 @@ def duel(compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
     times = times if times and compared.timed else [None, None]
     for row, mean, took in zip(both, cells[compared.metric], times):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else Markup()
-        lines += html.link(row.title, OneRun(row.name).address, "nm")
+        lines += html.link(row.title, RunAddress(row.name).href, "nm")
         lines += Markup("<span>{}</span><span>{}</span>").format(
             figures.quantity(mean, compared.unit), bar
         )
@@ -193,7 +193,7 @@ def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunRow]) -> Ma
         lines.append(
             [Markup('<span dir="auto">{}</span>').format(example.question.text), gold, *cells]
         )
-        addresses.append(OneRun(both[1].name, q=qid).address)
+        addresses.append(RunAddress(both[1].name, q=qid).href)
     heads = ["Question", "Gold", *(row.title for row in both)]
     return head + html.rows(heads, lines, kind="flips", addresses=addresses)
 
@@ -303,7 +303,7 @@ def metric_choice(compared: Comparison) -> Markup:
 
 
 def decide(page: Page, event: Event) -> Patch:
-    return Patch(go=replace(event.read(ComparedRuns), metric=event.text("metric")).address)
+    return Patch(go=replace(event.read(ComparisonAddress), metric=event.text("metric")).href)
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
@@ -351,7 +351,7 @@ def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
     for name, mean in cells:
         bar = figures.interval_bar(mean) if unit == "fraction" else Markup()
         line: list[str] = [
-            html.link(titles[name], OneRun(name).address, "nm"),
+            html.link(titles[name], RunAddress(name).href, "nm"),
             figures.quantity(mean, unit),
             bar,
         ]
@@ -363,7 +363,7 @@ def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
         line.append(f"{pair.needed:,}" if pair.needed else "–")
-        lines.append([*line, html.link("compare", ComparedRuns(base, name).address)])
+        lines.append([*line, html.link("compare", ComparisonAddress(base, name).href)])
     heads = ("Run", f">{run_views.label(compared.metric)}", "", *HEADS)
     test = compared.test[:1].upper() + compared.test[1:]
     return Markup('<div class="wide">{}</div>{}').format(

@@ -12,8 +12,8 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
 from rallebench.gui import figures, form, html, jobs, panels
-from rallebench.gui.addresses import ComparedRuns, OneRun, Query
-from rallebench.gui.events import Event, Rows, RowsRequest
+from rallebench.gui.addresses import ComparisonAddress, Query, RunAddress
+from rallebench.gui.events import Event, Rows, RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.jobs import progress_words, stop_button
@@ -107,7 +107,7 @@ def window_filter(event: Event) -> RunFilter:
 def now(page: Page) -> Markup:
     active = page.workbench.jobs.list("run", active=True)
     return Markup().join(
-        running(page, job, html.link("Open", OneRun(job.name).address)) for job in active
+        running(page, job, html.link("Open", RunAddress(job.name).href)) for job in active
     )
 
 
@@ -181,13 +181,13 @@ def losses(page: Page, event: Event) -> Iterator[Patch]:
     yield Patch({"runs-rows": table(page, event)})
 
 
-def run_rows(page: Page, asked: RowsRequest) -> Rows:
-    shown = shown_rows(page, asked.read(RunFilter))[asked.part]
-    return Rows([(row.name, run_row(page, row)) for row in shown])
+def run_rows(page: Page, request: RowWindow) -> Rows:
+    part = shown_rows(page, request.read(RunFilter))[request.part]
+    return Rows([(row.name, run_row(page, row)) for row in part])
 
 
 def run_row(page: Page, row: RunRow) -> Markup:
-    place = OneRun(row.name).address
+    place = RunAddress(row.name).href
     if row.problem:
         gone = html.menu(delete_button(row), label=f"More for {row.title}")
         return Markup(
@@ -273,7 +273,7 @@ def lost_stages(
 
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
     """The stages at which questions were lost, as a bar whose parts open the questions."""
-    target = f"{OneRun(name).address}&only={{verdict}}"
+    target = f"{RunAddress(name).href}&only={{verdict}}"
     return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=target)
 
 
@@ -355,5 +355,9 @@ def compare(page: Page, event: Event) -> Patch:
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     names.reverse()  # the oldest is the baseline
-    compared = ComparedRuns(names[0], names[1]) if len(names) == 2 else ComparedRuns(r=tuple(names))
-    return Patch(go=compared.address)
+    compared = (
+        ComparisonAddress(names[0], names[1])
+        if len(names) == 2
+        else ComparisonAddress(r=tuple(names))
+    )
+    return Patch(go=compared.href)

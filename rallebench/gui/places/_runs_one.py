@@ -10,14 +10,14 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import (
-    AgentEpisode,
-    ComparedRuns,
-    ExperimentsList,
-    OneQuestion,
-    OneRun,
+    AgentAddress,
+    ComparisonAddress,
+    ExperimentsAddress,
     Query,
+    QuestionAddress,
+    RunAddress,
 )
-from rallebench.gui.events import Event, Rows, RowsRequest
+from rallebench.gui.events import Event, Rows, RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import PageEvent, Patch
@@ -52,7 +52,7 @@ def register(page: Page) -> None:
 
 def folder(page: Page, event: Event) -> OpenRun:
     """The run of the event or the address. Raises UsageError."""
-    name = event.text("run") or event.read(OneRun).id
+    name = event.text("run") or event.read(RunAddress).id
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
     run_list.run_row(page.workbench.workspace, name)
@@ -61,7 +61,7 @@ def folder(page: Page, event: Event) -> OpenRun:
 
 def open_run(page: Page, event: Event) -> Patch:
     """The run, opened at the section, filter and question of the address."""
-    query = event.read(OneRun)
+    query = event.read(RunAddress)
     name, part = query.id, query.part or "questions"
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.job_folder(job) is None:
@@ -97,13 +97,13 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
     if row.state not in ("done", "running", "scoring") and not row.problem:
         buttons += html.button("Resume", "runs.resume", run=row.name)
     if row.chain and done:
-        baselines = ExperimentsList(run=row.name).address
+        baselines = ExperimentsAddress(run=row.name).href
         buttons += html.link("Baselines", baselines, "button")
     buttons += compare_menu(page, row)
     if row.chain:
         buttons += html.button("Open in Build", "runs.use", kind="primary", run=row.name)
     buttons += _runs_list.run_menu(row)
-    places = {key: OneRun(row.name, "" if key == "questions" else key).address for key, _ in PARTS}
+    places = {key: RunAddress(row.name, "" if key == "questions" else key).href for key, _ in PARTS}
     tabs = [(places[key], label) for key, label in PARTS]
     switch = html.segments(tabs, places.get(part, ""), "Parts of the run")
     crumb = html.crumb("Runs", "#/runs/list", row.title, about, buttons=buttons)
@@ -117,7 +117,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     links = Markup()
     for other in others:
         title = html.join_facts(other.title, numbers.moment(other.created))
-        links += html.link(title, ComparedRuns(other.name, row.name).address, "")
+        links += html.link(title, ComparisonAddress(other.name, row.name).href, "")
     summary = Markup('<summary class="button">Compare with …</summary>')
     return (
         Markup('<details class="menu wide-menu">{}<div>{}</div></details>').format(summary, links)
@@ -126,7 +126,7 @@ def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     )
 
 
-def questions_part(page: Page, run: OpenRun, query: OneRun) -> Markup:
+def questions_part(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     """Tiles, the bar, and the list beside one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
     if job:
@@ -167,7 +167,7 @@ def top(page: Page, run: OpenRun) -> Markup:
     return tiles(page, run, report) + bar
 
 
-def question_list(page: Page, run: OpenRun, query: OneRun) -> Markup:
+def question_list(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     only, hint = query.only, "Filter by words"
     data = {"run": run.name, "only": only}
     field = form.filter_field("run-words", query.words, "runs.choose", hint, **data)
@@ -181,7 +181,7 @@ def chips(page: Page, run: OpenRun, only: str) -> Markup:
     return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
-def listing(page: Page, run: OpenRun, query: OneRun) -> Markup:
+def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     """The windowed list itself."""
     rows = fitting(page, run, query.only, query.words)
     count = len(run_questions.questions(page.workbench.workspace, run.folder))
@@ -199,7 +199,7 @@ def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow
     return run_questions.filter_questions(every, only, words)
 
 
-def opened_first(page: Page, run: OpenRun, query: OneRun) -> str:
+def opened_first(page: Page, run: OpenRun, query: RunAddress) -> str:
     """The question of the address, else the first wrong one in the list, else the first."""
     if query.q or run.is_going:
         return query.q
@@ -208,10 +208,10 @@ def opened_first(page: Page, run: OpenRun, query: OneRun) -> str:
     return next(wrong, rows[0].qid if rows else "")
 
 
-def question_rows(page: Page, asked: RowsRequest) -> Rows:
-    key = asked.read(RunQuestions)
+def question_rows(page: Page, request: RowWindow) -> Rows:
+    key = request.read(RunQuestions)
     rows = fitting(page, OpenRun(page.workbench.runs.open(key.run)), key.only, key.words)[
-        asked.part
+        request.part
     ]
     below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
     return Rows(
@@ -243,9 +243,9 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
     kind = next((row.kind for row in answers if row.qid == qid), "none")
     answer = run_views.answer_text(example, episode)
     if run.has_agent:
-        build = html.link("Open in Build", AgentEpisode(run=run.name, q=qid).address)
+        build = html.link("Open in Build", AgentAddress(run=run.name, q=qid).href)
     elif run.chain:
-        place = OneQuestion(set=run.dataset, q=qid, run=run.name).address
+        place = QuestionAddress(set=run.dataset, q=qid, run=run.name).href
         build = html.link("Open in Build", place)
     accepted = (
         Markup("<small>gold</small> <mark>{}</mark>").format(gold.answers[0])
@@ -285,9 +285,9 @@ def bring_back(page: Page, event: Event) -> Patch:
 def choose(page: Page, event: Event) -> Patch:
     """Change the filter, which the address keeps."""
     run = folder(page, event)
-    opened = event.read(OneRun).q
-    query = OneRun(run.name, "", event.text("only"), event.text("words"), opened)
-    return Patch({"run-list": question_list(page, run, query)}, address=query.address)
+    opened = event.read(RunAddress).q
+    query = RunAddress(run.name, "", event.text("only"), event.text("words"), opened)
+    return Patch({"run-list": question_list(page, run, query)}, address=query.href)
 
 
 def stages(page: Page, event: Event) -> Patch:
@@ -295,13 +295,13 @@ def stages(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     run_questions.read_stages(page.workbench.workspace, run.folder)
     return Patch(
-        {"run-top": top(page, run), "run-list": question_list(page, run, event.read(OneRun))}
+        {"run-top": top(page, run), "run-list": question_list(page, run, event.read(RunAddress))}
     )
 
 
 def live(page: Page, event: Event) -> Patch:
     """Follow a run in progress: rows appear as they are answered."""
-    run, query = folder(page, event), event.read(OneRun)
+    run, query = folder(page, event), event.read(RunAddress)
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done
     patch = Patch(
@@ -324,10 +324,10 @@ def live(page: Page, event: Event) -> Patch:
 def resume(page: Page, event: Event) -> Patch:
     run = folder(page, event)
     page.workbench.runs.start(page.workbench.runs.resume(run.name))
-    return Patch(go=OneRun(run.name).address, say="The run continues.")
+    return Patch(go=RunAddress(run.name).href, say="The run continues.")
 
 
 def use(page: Page, event: Event) -> Patch:
     """Open the chain of the run in Build."""
     run = folder(page, event)
-    return Patch(go=OneQuestion(set=run.dataset, run=run.name).address)
+    return Patch(go=QuestionAddress(set=run.dataset, run=run.name).href)

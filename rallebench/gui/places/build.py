@@ -12,7 +12,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.live import Delta, StepDone, StepStarted
 from rallebench.core.types import Chain, Episode, Example, Step
 from rallebench.gui import panels
-from rallebench.gui.addresses import OneQuestion
+from rallebench.gui.addresses import QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
@@ -73,7 +73,7 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
 
     Returns a question to the user if that would lose an edited chain, else an empty patch. Raises RalleError.
     """
-    query = event.read(OneQuestion)
+    query = event.read(QuestionAddress)
     dataset = query.set or bench.dataset
     ids = [x.question.qid for x in page.workbench.workspace.questions(dataset)]
     qid = query.q
@@ -84,8 +84,8 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
     if (dataset, question) != (bench.dataset, bench.question):
         bench.dataset, bench.question = dataset, question
         bench.forget_steps()
-    source = OneQuestion(run=query.run, chain=query.chain)
-    if source in (OneQuestion(), bench.source):
+    source = QuestionAddress(run=query.run, chain=query.chain)
+    if source in (QuestionAddress(), bench.source):
         return Patch()
     chain = chain_from(page, bench, source)
     if chain == bench.chain or is_saved(page.workbench.workspace, bench.chain):
@@ -99,7 +99,7 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
     return panels.ask(title, body, "Replace it", do, keep="Keep mine", **source.values())
 
 
-def chain_from(page: Page, bench: Bench, source: OneQuestion) -> Chain:
+def chain_from(page: Page, bench: Bench, source: QuestionAddress) -> Chain:
     """The chain of a run, or a saved one."""
     if source.run:
         return page.workbench.runs.open_question(source.run, 1).chain
@@ -110,7 +110,7 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Replace the edited chain by the one of the address."""
     bench, source = (
         window_bench(page, event),
-        OneQuestion(run=event.text("run"), chain=event.text("chain")),
+        QuestionAddress(run=event.text("run"), chain=event.text("chain")),
     )
     bench.source = source
     yield from opened_chain(page, event, chain_from(page, bench, source), Patch(dialog=""))
@@ -379,7 +379,9 @@ def opened_question(
     bench.question = qid
     bench.forget_steps()
     ids = {x.question.qid for x in page.workbench.workspace.questions(bench.dataset)}
-    address = OneQuestion(set=bench.dataset, **({"q": qid} if qid in ids else {"ask": qid})).address
+    address = QuestionAddress(
+        set=bench.dataset, **({"q": qid} if qid in ids else {"ask": qid})
+    ).href
     parts = Patch({"v-build-one": view(page, bench)})
     if not redraw:
         parts = Patch(

@@ -10,12 +10,12 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
 from rallebench.gui import figures, html, panels
 from rallebench.gui.addresses import (
-    Asked,
-    DatasetBuilder,
-    OneCorpus,
-    OneDataset,
-    OneIndex,
-    OneQuestion,
+    AnyQuery,
+    BuilderAddress,
+    CorpusAddress,
+    DatasetAddress,
+    IndexAddress,
+    QuestionAddress,
 )
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
@@ -55,9 +55,9 @@ def open_list(page: Page, event: Event) -> Patch:
         for part, draw in list_html(page, quick=True).items()
     )
     buttons = (
-        html.link("Search an index", OneIndex().address, "button quiet")
+        html.link("Search an index", IndexAddress().href, "button quiet")
         + html.button("New hybrid", "data.combine_form")
-        + html.link("Build dataset", DatasetBuilder().address, "button")
+        + html.link("Build dataset", BuilderAddress().href, "button")
     )
     panel = _data_import.panel(page, event)
     parts = (
@@ -102,7 +102,7 @@ def table(
     return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
 
-def name_links(name: str, view: type[Asked], about: str = "", title: str = "") -> Markup:
+def name_links(name: str, view: type[AnyQuery], about: str = "", title: str = "") -> Markup:
     link = html.name_link(name, view.read({"id": name}))
     if about:
         return Markup("{}<small>{}</small>").format(link, about)
@@ -122,14 +122,14 @@ def corpora_table(lines: list[CorpusLine]) -> Markup:
             rows.append([name, html.state("damaged"), "", "", menu])
             continue
         menu = html.menu(
-            html.link("Read passages", OneCorpus(id=line.name).address, ""),
+            html.link("Read passages", CorpusAddress(id=line.name).href, ""),
             html.button("Build an index…", "data.build_form", id=line.name),
-            html.link("Build dataset from it", DatasetBuilder(articles=line.name).address, ""),
+            html.link("Build dataset from it", BuilderAddress(articles=line.name).href, ""),
             delete_button("corpus", line.name, line.own),
             label=f"Actions for {line.name}",
         )
         pages, size = text(line.pages, "count"), figures.amount(line.bytes)
-        name = name_links(line.name, OneCorpus, line.about)
+        name = name_links(line.name, CorpusAddress, line.about)
         rows.append([name, f"{line.passages:,}", pages, size, menu])
     return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
 
@@ -146,10 +146,10 @@ def index_table(lines: list[RetrieverLine]) -> Markup:
             size,
             search.state(line),
         ]
-        search_link = html.link("Search", OneIndex(id=line.name).address, "")
+        search_link = html.link("Search", IndexAddress(id=line.name).href, "")
         label = f"Actions for {line.name}"
         menu = html.menu(search_link, search.index_buttons(line), label=label)
-        rows.append([name_links(line.name, OneIndex), *cells, menu])
+        rows.append([name_links(line.name, IndexAddress), *cells, menu])
     return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
 
 
@@ -173,12 +173,14 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
             kind = Markup('<span title="{}">cannot be read</span>').format(line.problem)
         badges = [badge(share, loading=quick) for share in shares.values()]
         menu = html.menu(
-            html.link("Read records", OneDataset(id=line.name).address, ""),
-            html.link("Use in Build", OneQuestion(set=line.name).address, ""),
+            html.link("Read records", DatasetAddress(id=line.name).href, ""),
+            html.link("Use in Build", QuestionAddress(set=line.name).href, ""),
             delete_button("dataset", line.name, line.own),
             label=f"Actions for {line.name}",
         )
-        rows.append([name_links(line.name, OneDataset, title=about), count, kind, *badges, menu])
+        rows.append(
+            [name_links(line.name, DatasetAddress, title=about), count, kind, *badges, menu]
+        )
     about = "share of their gold pages that each corpus holds"
     drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
     return drawn + Markup().join(list(filter(None, warnings))[:3])
@@ -256,7 +258,7 @@ def delete(page: Page, event: Event) -> Patch:
         raise UsageError("Nothing is chosen, so there is nothing to delete.")
     sentence = verbs[event.text("what")](name)
     patch = refresh(page, event) | Patch({"data-more": more(page)}, dialog="", say=sentence)
-    return patch | Patch(go="#/data/list" if event.read(OneIndex).id else "")
+    return patch | Patch(go="#/data/list" if event.read(IndexAddress).id else "")
 
 
 def verify(page: Page, event: Event) -> Patch:

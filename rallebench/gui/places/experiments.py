@@ -14,7 +14,7 @@ from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs, panels
-from rallebench.gui.addresses import ExperimentsList, OneExperiment
+from rallebench.gui.addresses import ExperimentAddress, ExperimentsAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import attributes, escape, warning
@@ -63,7 +63,7 @@ class Drawn:
 
 def open_list(page: Page, event: Event) -> Iterator[Patch]:
     """The page with its steps, then the plan once it is computed."""
-    design, query = window_design(page, event), event.read(ExperimentsList)
+    design, query = window_design(page, event), event.read(ExperimentsAddress)
     if query.kind:
         design.kind = query.kind if query.kind in KINDS else "sweep"
     if query.paper:
@@ -227,7 +227,7 @@ def running(page: Page) -> Markup:
     for job in experiment_jobs.active(page.workbench.jobs):
         title = titles.get(job.name, job.name)
         link, words = (
-            html.link(title, OneExperiment(job.name).address, "nm"),
+            html.link(title, ExperimentAddress(job.name).href, "nm"),
             progress_words(job) or job.message,
         )
         drawn += jobs.running(job, link, words, name=title) + _experiment.run_rows(job)
@@ -266,7 +266,7 @@ def finished_groups(page: Page) -> Markup:
         )
     heads = ("Experiment", "Winner", ">Result", "", "Compared with", "When")
     lines = [_line(page, group) for group in listed]
-    addresses = [OneExperiment(group.name).address for group in listed]
+    addresses = [ExperimentAddress(group.name).href for group in listed]
     return html.rows(heads, lines, kind="x-done", addresses=addresses)
 
 
@@ -281,7 +281,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
     if not group.automatic:
         title, about = group.name, html.join_facts(group.title, group.about)
     name = Markup("{}<small>{}</small>").format(
-        html.link(title, OneExperiment(group.name).address, "nm"), about
+        html.link(title, ExperimentAddress(group.name).href, "nm"), about
     )
     when = Markup("<small>{}</small>").format(moment(datetime.fromtimestamp(group.changed)))
     if group.ended:

@@ -12,7 +12,7 @@ from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import OneIndex, OneModel
+from rallebench.gui.addresses import IndexAddress, ModelAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
@@ -76,7 +76,7 @@ def draw_parts(page: Page) -> dict[str, str]:
 
 def card(line: ModelLine) -> Markup:
     """A language model: its state, its facts, its actions."""
-    id, address = line.name, OneModel(id=line.name).address
+    id, address = line.name, ModelAddress(id=line.name).href
     priced = line.own and not line.local
     copy = f"Delete the converted copy ({size(line.converted)})"
     menu = html.menu(
@@ -159,7 +159,7 @@ def parts_table(lines: list[PartLine]) -> Markup:
     for line in lines:
         name, menu = Markup('<b class="nm">{}</b>').format(line.name), Markup()
         if line.kind == "retriever":
-            name = html.name_link(line.name, OneIndex(id=line.name))
+            name = html.name_link(line.name, IndexAddress(id=line.name))
             verb = verbs.get(line.state, ("Load", "models.load"))
             button = html.button(*verb, id=line.name, what="retriever")
             menu = html.menu(button, label=f"Actions for {line.name}")
@@ -234,7 +234,7 @@ def delete(page: Page, event: Event) -> Patch:
 
 
 def open_one(page: Page, event: Event) -> Patch:
-    return view_one(page, event.read(OneModel).id)
+    return view_one(page, event.read(ModelAddress).id)
 
 
 def view_one(page: Page, name: str) -> Patch:

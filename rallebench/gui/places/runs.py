@@ -12,7 +12,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.runs import PreparedRun
 from rallebench.gui import form, html, panels
-from rallebench.gui.addresses import OneRun, RunsList
+from rallebench.gui.addresses import RunAddress, RunsAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
@@ -53,7 +53,7 @@ def runs(page: Page) -> None:
 
 def open_list(page: Page, event: Event) -> Patch:
     """The list; ``new=1`` in the address opens the dialog of a new run."""
-    if event.read(RunsList).new:
+    if event.read(RunsAddress).new:
         return view(page, event) | new(page, event) | Patch(address="#/runs/list")
     return view(page, event)
 
@@ -174,7 +174,7 @@ def start(page: Page, event: Event) -> Patch:
     value = benchmark(page, event)
     page.workbench.runs.start(value)
     say = "The run has started; it continues when you close the page."
-    return Patch(dialog="", go=OneRun(value.name).address, say=say)
+    return Patch(dialog="", go=RunAddress(value.name).href, say=say)
 
 
 # metrics
@@ -241,7 +241,7 @@ def import_file(page: Page, event: Event) -> Patch:
         page.workbench.workspace, name, file.path, dataset, system=system
     )
     say = caveat or f"{value['rows']:,} predictions are imported."
-    return Patch(dialog="", go=OneRun(value["name"]).address, say=say)
+    return Patch(dialog="", go=RunAddress(value["name"]).href, say=say)
 
 
 # taken away
