@@ -15,7 +15,7 @@ from project import PROJECT
 
 from rallebench.core.errors import NotFoundError
 from rallebench.experiments.benchmarks import published_names, published_table, table_file
-from rallebench.papers.crud.configurations import FACTORS
+from rallebench.papers.crud.factors import FACTORS
 from rallebench.papers.ralle.sets import SETS
 
 WORKPLACE_NOTE = re.compile(r", see SPEC [\d.]+| \(SPEC [\d.]+\)")

@@ -6,9 +6,9 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from statistics import fmean
-from typing import Any
 
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.json_values import as_json
 from rallebench.core.prompts import SHIPPED, Wording, fill_template, find_wording, prompt_text
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
@@ -19,6 +19,7 @@ from rallebench.core.types import (
     Flow,
     Generate,
     Gold,
+    Json,
     Message,
     Outcome,
     Question,
@@ -30,46 +31,64 @@ from rallebench.engine.clusters import find_clusters
 from rallebench.experiments.common import scored_run
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.unpenalised_bleu import ORDERS
-from rallebench.papers.common import REUSED, behind_api, flow_of, is_original, replay
+from rallebench.papers.common import REUSED, behind_api, flow_of, replay
 from rallebench.papers.crud import predictions
+from rallebench.papers.crud.judge import QuestEntry
 from rallebench.papers.crud.questing import (
     PROMPTS,
     Judging,
-    judged_of,
-    judging_of,
+    QuestCounts,
+    count_judgements,
+    plan_judging,
     store_questions,
 )
 from rallebench.papers.crud.records import CrudTask, Record, RecordSet
-from rallebench.papers.crud.retrieval import joined
+from rallebench.papers.crud.retrieval import join_documents
 from rallebench.papers.crud.scoring import (
     DEFINITIONS,
     RETRIEVAL,
     reciprocal_ranks,
     text_values,
 )
+from rallebench.papers.crud.settings import AnsweringSettings
 
 FOLDER = "suites/crud"
 
 
 @dataclass(frozen=True, slots=True)
+class Decoding:
+    """How a model generates. ``options``: those that a backend may know."""
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    seed: int | None = None
+    options: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class CellPlan:
     """The plan of a cell. ``earlier``: record id → an existing answer, which is not requested again. Without a language model in
-    ``request`` only what is retrieved is scored."""
+    ``request`` only retrieval is scored."""
 
     request: ExperimentRequest
+    settings: AnsweringSettings
     task: CrudTask
     records: RecordSet
     chosen: tuple[Record, ...]
     index: str
     k: int
     separator: str
-    original: bool
     prompt: str = ""
     wording: Wording = SHIPPED
-    decoding: Mapping[str, Any] = field(default_factory=dict)
+    decoding: Decoding = field(default_factory=Decoding)
     similarity: str = ""
     judging: Judging | None = None
     earlier: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def original(self) -> bool:
+        """True if CRUD-RAG's own code is followed."""
+        return self.settings.original
 
     def query(self, record: Record) -> str:
         return self.task.query(record.values, self.original)
@@ -85,14 +104,36 @@ class CellPlan:
         return {name: DEFINITIONS[name] for name in names}
 
 
+@dataclass(frozen=True, slots=True)
+class CellCounts:
+    """The answers of a cell that are in no mean, and why; None for a count that does not apply."""
+
+    n: int
+    failed: int
+    empty: int | None = None
+    reused: int | None = None
+    without_documents: int | None = None
+    quest: QuestCounts = field(default_factory=QuestCounts)
+
+    def to_json(self) -> dict[str, int]:
+        own = (
+            ("asked", self.n),
+            ("failed", self.failed),
+            ("empty", self.empty),
+            ("reused", self.reused),
+            ("without_documents", self.without_documents),
+        )
+        return {**{name: n for name, n in own if n is not None}, **self.quest.to_json()}
+
+
 @dataclass(frozen=True)
 class Cell:
-    """A cell's run. ``counts``: the answers that are in no mean, and why; ``quests``: record id → the JSON of RAGQuestEval."""
+    """A cell's run. ``quests``: record id → the questions and answers of RAGQuestEval."""
 
     plan: CellPlan
     answered: RunResult
-    counts: Mapping[str, int]
-    quests: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    counts: CellCounts
+    quests: Mapping[str, QuestEntry] = field(default_factory=dict)
 
     @property
     def label(self) -> str:
@@ -104,77 +145,80 @@ class Cell:
         return find_clusters(self.answered.request.examples).of
 
 
-def wording_in(request: ExperimentRequest, tasks: Iterable[CrudTask]) -> Wording:
+def wording_in(settings: AnsweringSettings, tasks: Iterable[CrudTask]) -> Wording:
     """The wording of the prompts of these tasks and of RAGQuestEval. Raises BadFileError for a folder that holds none of
     them."""
-    quest = PROMPTS if request.settings["quest"] else ()
+    quest = PROMPTS if settings.quest else ()
     names = [*(task.prompt for task in tasks), *quest]
-    return find_wording(request.settings["prompts"], [(FOLDER, name) for name in names])
+    return find_wording(settings.prompts, [(FOLDER, name) for name in names])
 
 
 def plan_cell(
-    request: ExperimentRequest, task: CrudTask, records: RecordSet, searched: tuple[str, int, str]
+    request: ExperimentRequest,
+    settings: AnsweringSettings,
+    task: CrudTask,
+    records: RecordSet,
+    searched: tuple[str, int, str],
+    *,
+    reuse: str = "",
 ) -> CellPlan:
-    """The checked plan of a cell. ``searched``: the retriever, k, the separator of documents.
-    Raises UsageError.
-
-    Of ``request.settings``: temperature, top_p, top_k, max_tokens, prompts, compat, similarity, reuse, quest,
-    quest_precision, gold.
-    """
-    s = request.settings
+    """The checked plan of a cell. ``searched``: the retriever, k, the separator of documents; ``reuse``: an earlier result.
+    Raises UsageError."""
     chosen = records.records[: request.limit]
-    plan = CellPlan(request, task, records, chosen, *searched, is_original(request))
+    plan = CellPlan(request, settings, task, records, chosen, *searched)
     if not request.llm:
         return plan
-    if s["similarity"]:
-        check_encoder(s["similarity"])
-    # behind an API a top_k of 0 leaves it to the model's entry
-    drawing = {"top_p": s["top_p"], "top_k": s["top_k"] or (0 if behind_api(request) else 5)}
-    decoding = {
-        "temperature": s["temperature"],
-        "max_tokens": s["max_tokens"],
-        "seed": request.seed,
-        "options": {name: value for name, value in drawing.items() if value and s["temperature"]},
-    }
+    if settings.similarity:
+        check_encoder(settings.similarity)
+    prompt = prompt_text(FOLDER, task.prompt, settings.prompts, (*task.fields, "documents"))
     plan = replace(
         plan,
-        decoding=decoding,
-        prompt=prompt_text(FOLDER, task.prompt, s["prompts"], (*task.fields, "documents")),
-        wording=wording_in(request, (task,)),
-        similarity=s["similarity"],
-        judging=judging_of(request, task, chosen),
+        decoding=_decoding(request, settings),
+        prompt=prompt,
+        wording=wording_in(settings, (task,)),
+        similarity=settings.similarity,
+        judging=plan_judging(request, settings, task, chosen),
     )
-    if not s.get("reuse"):
+    if not reuse:
         return plan
     rows = predictions.read_earlier(
-        s["reuse"], predictions.results_path(request, task, plan.index, plan.k)
+        reuse, predictions.results_path(request, task, plan.index, plan.k)
     )
     fitting = {
-        r.id: rows[r.id][0]
+        r.id: rows[r.id].answer
         for r in chosen
-        if r.id in rows and (plan.original or rows[r.id][1] == r.reference)
+        if r.id in rows and (plan.original or rows[r.id].reference == r.reference)
     }
     return replace(plan, earlier=fitting)
+
+
+def _decoding(request: ExperimentRequest, settings: AnsweringSettings) -> Decoding:
+    # behind an API a top_k of 0 leaves it to the model's entry
+    top_k = settings.top_k or (0 if behind_api(request) else 5)
+    drawing = {"top_p": settings.top_p, "top_k": top_k} if settings.temperature else {}
+    options = {name: value for name, value in drawing.items() if value}
+    return Decoding(settings.temperature, settings.max_tokens, request.seed, options)
 
 
 def perform_cell(plan: CellPlan, label: str) -> Generator[RunRequest, RunResult, Cell]:
     """The cell's run; RAGQuestEval judges the answers that are not empty."""
     answered = yield _run(plan, label)
-    counts = {"asked": answered.n, "failed": answered.n_errors}
+    counts = CellCounts(answered.n, answered.n_errors)
     if not plan.request.llm:
         return Cell(plan, answered, counts)
     episodes = answered.episodes.values()
     empty = sum(not episode.answer for episode in episodes)
     bare = sum(not episode.hits and not _is_reused(episode) for episode in episodes)
-    counts |= {
-        "empty": empty,
-        "reused": len(plan.earlier),
-        "without_documents": bare if plan.k else 0,
-    }
+    counts = replace(
+        counts,
+        empty=empty,
+        reused=len(plan.earlier),
+        without_documents=bare if plan.k else 0,
+    )
     if plan.judging is None or len(episodes) == empty:
         return Cell(plan, answered, counts)
-    of_quests, quests = judged_of(plan.judging, plan.chosen, answered)
-    return Cell(plan, answered, counts | of_quests, quests)
+    judged, quests = count_judgements(plan.judging, plan.chosen, answered)
+    return Cell(plan, answered, replace(counts, quest=judged), quests)
 
 
 def _run(plan: CellPlan, label: str) -> RunRequest:
@@ -184,67 +228,73 @@ def _run(plan: CellPlan, label: str) -> RunRequest:
     def flow(question: Question) -> Flow:
         if question.qid in plan.earlier:
             return replay(plan.earlier[question.qid])
-        return (answering if llm else retrieving)(plan, records[question.qid])
+        return (answer if llm else retrieve)(plan, records[question.qid])
 
-    settings: dict[str, Any] = {"task": plan.task.key, "index": plan.index, "k": plan.k}
+    settings: Json = {"task": plan.task.key, "index": plan.index, "k": plan.k}
+    compat = {"compat": plan.settings.compat}
     if llm:
-        settings |= {"join": plan.separator, "prompt": plan.prompt, "decoding": plan.decoding}
-    settings["compat"] = "original" if plan.original else "corrected"
-    if llm:
-        settings["reuse"] = digest(dict(plan.earlier)) if plan.earlier else ""
-        settings |= plan.wording.run_settings
+        decoding = as_json(plan.decoding)
+        texts = {"join": plan.separator, "prompt": plan.prompt, "decoding": decoding}
+        reuse = {"reuse": digest(dict(plan.earlier)) if plan.earlier else ""}
+        settings = {**settings, **texts, **compat, **reuse, **plan.wording.run_settings}
+    else:
+        settings = {**settings, **compat}
     workflow = "crud" if llm else "crud-retrieval"
     return scored_run(
         label,
         flow_of(workflow, flow, settings, (llm,) * bool(llm), (plan.index,) * bool(plan.k)),
         DatasetRef(plan.records.name),
-        tuple(example_of(plan, record) for record in plan.chosen),
-        lambda example, episode: values_of(plan, records[example.question.qid], episode),
+        tuple(record_example(plan, record) for record in plan.chosen),
+        lambda example, episode: answer_values(plan, records[example.question.qid], episode),
         plan.metrics,
         judges=(judging.judge,) if judging else (),
         on_result=partial(store_questions, judging, plan.chosen) if judging else None,
     )
 
 
-def retrieving(plan: CellPlan, record: Record) -> Flow:
+def retrieve(plan: CellPlan, record: Record) -> Flow:
     yield Retrieve(plan.index, plan.query(record), plan.k)
     return Outcome("", "retrieved")
 
 
-def answering(plan: CellPlan, record: Record) -> Flow:
+def answer(plan: CellPlan, record: Record) -> Flow:
     """Retrieve, ask, and take the content of the reply's last ``<response>``."""
     hits = (yield Retrieve(plan.index, plan.query(record), plan.k)).hits if plan.k else ()
-    documents = joined(hits, plan.separator, plan.original)
+    documents = join_documents(hits, plan.separator, plan.original)
     prompt = fill_template(plan.prompt, {**record.values, "documents": documents})
     passages = tuple(hit.passage for hit in hits if hit.passage.text in prompt)
     evidence = Evidence(next(iter(record.values.values())), passages)
     reply = yield Generate(
-        plan.request.llm, (Message("user", prompt),), evidence=evidence, **plan.decoding
+        plan.request.llm,
+        (Message("user", prompt),),
+        temperature=plan.decoding.temperature,
+        max_tokens=plan.decoding.max_tokens,
+        seed=plan.decoding.seed,
+        options=plan.decoding.options,
+        evidence=evidence,
     )
-    answer = response_in(reply.text)
-    return Outcome(answer, "answered" if answer else "empty")
+    text = read_response(reply.text)
+    return Outcome(text, "answered" if text else "empty")
 
 
-def response_in(reply: str) -> str:
+def read_response(reply: str) -> str:
     """The text after the last ``<response>`` and before the next ``</response>``, stripped.
 
-    >>> response_in("So: <response> 北京 </response> done"), response_in("北京")
+    >>> read_response("So: <response> 北京 </response> done"), read_response("北京")
     ('北京', '北京')
     """
     return reply.split("<response>")[-1].split("</response>")[0].strip()
 
 
-def example_of(plan: CellPlan, record: Record) -> Example:
+def record_example(plan: CellPlan, record: Record) -> Example:
     """A record as the loop takes it."""
     ids = [name for document in record.gold for name in sorted(document.ids)]
-    output: dict[str, Any] = {"answer": record.reference}
-    if ids:
-        output["provenance"] = [{"wikipedia_id": name} for name in ids]
+    provenance = {"provenance": [{"wikipedia_id": name} for name in ids]} if ids else {}
     query = plan.query(record)
     row = {
         "id": record.id,
         "input": query,
-        "output": [output],
+        "output": [{"answer": record.reference, **provenance}],
         "crud": {"task": plan.task.key, **record.values},
     }
     pages = (frozenset(ids),) if ids else ()
@@ -252,8 +302,8 @@ def example_of(plan: CellPlan, record: Record) -> Example:
     return Example(Question(record.id, query), gold, row)
 
 
-def values_of(plan: CellPlan, record: Record, episode: Episode) -> Values:
-    """Every number of one answer; none of an empty one. Without a model: of what was retrieved."""
+def answer_values(plan: CellPlan, record: Record, episode: Episode) -> Values:
+    """Every number of one answer, none of an empty one; without a model those of the retrieval."""
     ranks = reciprocal_ranks(record.gold, episode.hits)
     mrr = fmean(ranks) if ranks else None
     if not plan.request.llm:

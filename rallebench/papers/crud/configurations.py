@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import Hint, RalleError, UsageError
@@ -13,14 +13,11 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.settings import Setting
 from rallebench.encoders.references import to_fetch
 from rallebench.experiments.common import values_in
-from rallebench.papers.common import is_original
+from rallebench.papers.crud.factors import ENCODER, FACTORS, RERANKER, WORDS
 from rallebench.papers.crud.retrieval import RETRIEVERS, variant
+from rallebench.papers.crud.settings import CrudGridSettings, SearchedDocuments
 from rallebench.retrievers import rerank
 from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
-
-WORDS = "bm25"
-ENCODER, RERANKER = "bge-base-zh-v1.5-plain", "BAAI/bge-reranker-base"
-"""The paper's models, which read Chinese; used where they are on this machine, or where the user names them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,40 +36,6 @@ class Config:
     def index(self) -> tuple[Any, ...]:
         """The fields that determine the searched indexes."""
         return (self.chunk, self.overlap, self.embedding, self.retriever)
-
-
-@dataclass(frozen=True, slots=True)
-class GridFactor:
-    """``heading``: of tables; ``setting``: where its values are given, ``papers``: those of the paper. ``low``, ``high``: the bounds
-    of its values if these are numbers, else None."""
-
-    heading: str
-    setting: str
-    papers: tuple[Any, ...]
-    low: int | None = None
-    high: int | None = None
-
-    @property
-    def ordered(self) -> bool:
-        """True if its values are numbers."""
-        return self.high is not None
-
-
-_EMBEDDINGS = """
-m3e-base bge-base-zh-v1.5-plain stella-base-zh-v2 sentence_transformers:thenlper/gte-base-zh
-"""
-_LLMS = """
-gpt-3.5-turbo gpt-4-0613 gpt-4o chatglm2-6b baichuan2-13b qwen-7b qwen-14b qwen2-7b
-"""
-FACTORS: Mapping[str, GridFactor] = {
-    "chunk": GridFactor("chunk", "chunks", (64, 128, 256, 512), 1, 1_000_000),
-    "overlap": GridFactor("overlap %", "overlaps", (0, 10, 30, 50, 70), 0, 95),
-    "embedding": GridFactor("embedding", "embeddings", tuple(_EMBEDDINGS.split())),
-    "retriever": GridFactor("retriever", "retrievers", RETRIEVERS),
-    "topk": GridFactor("top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
-    "llm": GridFactor("LLM", "llms", tuple(_LLMS.split())),
-}
-"""Field of Config → how it is varied (CRUD-RAG's section 4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,31 +62,30 @@ class Grid:
         return "base"
 
 
-def grid_of(request: ExperimentRequest) -> Grid:
-    """The grid that is asked for; loads and reads nothing. Raises UsageError."""
-    s = request.settings
+def make_grid(request: ExperimentRequest, settings: CrudGridSettings) -> Grid:
+    """The requested grid; loads and reads nothing. Raises UsageError."""
+    s = settings
     setting = Setting(str, "", choices=tuple(FACTORS), required=True)
-    varied = set(values_in("factors", s["factors"], setting)) - (set() if request.llm else {"llm"})
-    encoder = s["embedding"].strip() or ENCODER
-    base = Config(s["chunk"], s["overlap"], encoder, s["retriever"], s["k"], request.llm)
+    varied = set(values_in("factors", s.factors, setting)) - (set() if request.llm else {"llm"})
+    encoder = s.embedding.strip() or ENCODER
+    base = Config(s.chunk, s.overlap, encoder, s.retriever, s.k, request.llm)
     values: dict[str, dict[Any, Config]] = {name: {} for name in FACTORS if name in varied}
     impossible: dict[tuple[str, Any], str] = {}
-    for name, of_factor in values.items():
-        factor = FACTORS[name]
+    for name, configs in values.items():
         own = getattr(base, name)
-        for value in _values(name, s[factor.setting], own):
+        for value in _values(name, s.values(FACTORS[name].setting), own):
             if name == "embedding" and base.retriever == WORDS and value == own:
                 continue  # the base asks no encoder
-            why = _refused(request, name, value, base)
+            why = _refusal(request, s, name, value, base)
             if why:
                 impossible[name, value] = why
                 continue
             changed: dict[str, Any] = {name: value}
             if name == "chunk":  # with chunks of another size as many tokens are read as before
                 changed["topk"] = max(1, base.topk * base.chunk // value)
-            of_factor[value] = _plain(replace(base, **changed))
-    values = {name: of_factor for name, of_factor in values.items() if of_factor}
-    _refused(request, "retriever", base.retriever, base)
+            configs[value] = _plain(replace(base, **changed))
+    values = {name: configs for name, configs in values.items() if configs}
+    _refusal(request, s, "retriever", base.retriever, base)
     base = _plain(base)
     unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
     return Grid(base, values, _ordered(list(unlike)), impossible)
@@ -143,10 +105,12 @@ def _plain(config: Config) -> Config:
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
-def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) -> str:
-    """Why a value of a factor is left out, '' if it is not. Raises UsageError for one that the user asked for."""
+def _refusal(
+    request: ExperimentRequest, settings: CrudGridSettings, name: str, value: Any, base: Config
+) -> str:
+    """The reason why a value of a factor is left out, or ''. Raises UsageError for a value that the user requested."""
     listed, is_base = FACTORS[name].setting, value == getattr(base, name)
-    asks = name if is_base else listed if request.settings[listed].strip() else ""
+    asks = name if is_base else listed if settings.values(listed) else ""
     if name == "llm" and not asks and value not in request.workspace.llms():
         return "the workspace has no model of this name (nothing is fetched unasked; llms=… names others)."
     if name == "embedding" and base.retriever == WORDS and not asks:
@@ -163,14 +127,14 @@ def _refused(request: ExperimentRequest, name: str, value: Any, base: Config) ->
         if asks:
             raise UsageError(f"{asks}: {error}", hint=error.hint) from None
         return str(error)
-    return _lacks(request, value, asks) if name == "retriever" and value != WORDS else ""
+    return _missing_model(settings, value, asks) if name == "retriever" and value != WORDS else ""
 
 
-def _lacks(request: ExperimentRequest, retriever: str, asks: str) -> str:
-    """The model that a retriever lacks here, '' if none. Raises UsageError for one that the user named, also by ``asks``, the
-    setting that names the retriever."""
+def _missing_model(settings: CrudGridSettings, retriever: str, asks: str) -> str:
+    """The model that a retriever lacks here, or ''. Raises UsageError for one that the user named, also by ``asks``, the setting
+    that names the retriever."""
     for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
-        own = request.settings[name].strip()
+        own = settings.values(name)
         setting = name if own else asks
         try:
             missing = ask(own or default, demanded=bool(setting))
@@ -203,22 +167,23 @@ def _ordered(configs: list[Config]) -> tuple[Config, ...]:
     return tuple(sorted(configs, key=place))
 
 
-def indexes_of(request: ExperimentRequest, config: Config) -> dict[str, IndexRecipe]:
+def index_recipes(
+    request: ExperimentRequest, documents: SearchedDocuments, config: Config
+) -> dict[str, IndexRecipe]:
     """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
-    s = request.settings
-    if not s["corpus"].strip():
+    if not documents.corpus.strip():
         raise UsageError(
             "No documents are named: a file or folder of them, or an imported corpus.",
             hint=Hint("set", "corpus=PATH"),
         )
     overlap = round(config.chunk * config.overlap / 100)
-    compat: Any = "original" if is_original(request) else ""
+    compat: Literal["", "original"] = "original" if documents.original else ""
     chunking = Chunking(config.chunk, overlap, "tokens", "sentences", compat=compat)
-    corpus = request.workspace.corpus(s["corpus"])
-    recipe = partial(index_recipe, corpus, chunking=chunking, form=s["form"])
+    corpus = request.workspace.corpus(documents.corpus)
+    recipe = partial(index_recipe, corpus, chunking=chunking, form=documents.form)
     recipes = {}
     if config.retriever != WORDS:
-        recipes["dense"] = recipe(s["kind"], encoder=config.embedding)
+        recipes["dense"] = recipe(documents.kind, encoder=config.embedding)
     if config.retriever != "dense":
         recipes[WORDS] = recipe(WORDS)
     return recipes
@@ -232,14 +197,14 @@ def describe(index: IndexRecipe) -> str:
     return f"{index.encoder or index.kind}, chunks of {index.chunking.size}{end}"
 
 
-def retriever_of(config: Config, names: Mapping[str, str], reranker: str = "") -> str:
+def name_retriever(config: Config, names: Mapping[str, str], reranker: str = "") -> str:
     """The retriever of a configuration, given the names of its indexes. ``reranker``: default the paper's."""
     dense, words = names.get("dense", ""), names.get(WORDS, "")
     return variant(config.retriever, dense, words, config.topk, reranker or RERANKER)
 
 
-def parts_of(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The combination that a re-ranker's candidates come from."""
+def candidate_retrievers(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
+    """The retriever that gives a re-ranker its candidates, () without a re-ranker."""
     if config.retriever != "hybrid-rerank":
         return ()
-    return (retriever_of(replace(config, retriever="hybrid"), names),)
+    return (name_retriever(replace(config, retriever="hybrid"), names),)

@@ -18,16 +18,17 @@ from rallebench.core.runs import RunRequest
 from rallebench.papers.common import listed
 from rallebench.papers.crud.cells import Cell, CellPlan, perform_cell, plan_cell
 from rallebench.papers.crud.configurations import (
-    WORDS,
     Config,
     Grid,
+    candidate_retrievers,
     describe,
-    indexes_of,
-    parts_of,
-    retriever_of,
+    index_recipes,
+    name_retriever,
 )
+from rallebench.papers.crud.factors import WORDS
 from rallebench.papers.crud.records import CrudTask, RecordSet
 from rallebench.papers.crud.retrieval import separator
+from rallebench.papers.crud.settings import AnsweringSettings, CrudGridSettings
 from rallebench.workspace.indexes.recipes import IndexRecipe
 
 Place = tuple[Config, str]
@@ -75,34 +76,41 @@ def left_out(grid: Grid) -> tuple[str, ...]:
 
 
 def perform_grid(
-    request: ExperimentRequest, outcomes: Outcomes, records: Mapping[str, RecordSet]
+    request: ExperimentRequest,
+    settings: CrudGridSettings,
+    outcomes: Outcomes,
+    records: Mapping[str, RecordSet],
 ) -> GridRequests:
     """All cells of a grid. Raises every error in the request before the first yield."""
     grid, tasks = outcomes.grid, outcomes.tasks
     for config in grid.order:
-        indexes_of(request, config)
+        index_recipes(request, settings.documents, config)
     for task in tasks if request.llm else ():
-        _plan(request, grid.base, task, records[task.name], "")
+        _plan(request, settings.answering, grid.base, task, records[task.name], "")
     if grid.impossible:
         yield Notice(left_out(grid))
     held: dict[str, None] = {}
     last = {config.llm: config for config in grid.order}
     for config in grid.order:
-        recipes = indexes_of(request, config)
+        recipes = index_recipes(request, settings.documents, config)
         if held and any(describe(recipe) not in outcomes.indexes for recipe in recipes.values()):
             yield Release(tuple(reversed(held)))  # a new index needs the room of those before it
             held = {}
         for task in tasks:
             try:
                 names = yield from _indexes(outcomes, recipes)
-                retriever = retriever_of(config, names, request.settings["reranker"])
-                held |= dict.fromkeys([*names.values(), *parts_of(config, names), retriever])
-                plan = _plan(request, config, task, records[task.name], retriever)
+                retriever = name_retriever(config, names, settings.reranker)
+                held |= dict.fromkeys(
+                    [*names.values(), *candidate_retrievers(config, names), retriever]
+                )
+                plan = _plan(
+                    request, settings.answering, config, task, records[task.name], retriever
+                )
                 cell = yield from perform_cell(plan, f"{task.name} {grid.label(config)}")
                 outcomes.ran[config, task.name] = cell
             except RalleError as problem:
                 outcomes.failed[config, task.name] = problem
-        done = config.llm not in ("", request.settings["quest"]) and config == last[config.llm]
+        done = config.llm not in ("", settings.answering.quest) and config == last[config.llm]
         if done and config != grid.order[-1]:
             yield Release((config.llm,))
 
@@ -128,9 +136,14 @@ def _indexes(
 
 
 def _plan(
-    request: ExperimentRequest, config: Config, task: CrudTask, records: RecordSet, retriever: str
+    request: ExperimentRequest,
+    settings: AnsweringSettings,
+    config: Config,
+    task: CrudTask,
+    records: RecordSet,
+    retriever: str,
 ) -> CellPlan:
-    """One cell's plan; its index is named only here, as it may have been built a moment ago."""
-    between = separator(request.settings["join"], config.retriever == WORDS)
+    """The plan of one cell; its index is named only here, as it may have been built a moment ago."""
+    between = separator(settings.join, config.retriever == WORDS)
     mine = replace(request, llm=config.llm)
-    return plan_cell(mine, task, records, (retriever, config.topk, between))
+    return plan_cell(mine, settings, task, records, (retriever, config.topk, between))

@@ -13,7 +13,8 @@ from rallebench.core.tables import Figure, FigureKind, Table
 from rallebench.experiments.common import bars
 from rallebench.papers.common import listed
 from rallebench.papers.crud import suites
-from rallebench.papers.crud.configurations import FACTORS, Config
+from rallebench.papers.crud.configurations import Config
+from rallebench.papers.crud.factors import FACTORS
 from rallebench.papers.crud.grid_cells import Outcomes
 from rallebench.papers.crud.recommending import Versus, versus
 from rallebench.papers.crud.records import CrudTask
@@ -149,11 +150,15 @@ def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
             unknown = n - cell.answered.n_errors - cell.answered.means["mrr"].n
             if unknown:
                 yield f"{cell.plan.task.name}: of {unknown} of {n} records the gold documents are not known; they are in no mean."
-    for kind, event in (("failed", "questions failed"), ("empty", "answers are empty")):
-        concerned = [cell for cell in others if cell.counts.get(kind)]
+    lost = {
+        "questions failed": {cell.label: cell.counts.failed for cell in others},
+        "answers are empty": {cell.label: cell.counts.empty or 0 for cell in others},
+    }
+    for event, counts in lost.items():
+        concerned = {label: n for label, n in counts.items() if n}
         if concerned:
-            total = sum(cell.counts[kind] for cell in concerned)
-            labels = listed([cell.label for cell in concerned], 6)
+            total = sum(concerned.values())
+            labels = listed(list(concerned), 6)
             yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
     labels_by_reason: dict[str, list[str]] = {}
     for label, why in failures(outcomes).items():
@@ -192,7 +197,7 @@ def report_of(outcomes: Outcomes) -> dict[str, Any]:
             "passages encoded": sum(result.encoded for result in results),
             "failed": len(indexes) - len(results),
         },
-        "counts": {cell.label: dict(cell.counts) for cell in outcomes.ran.values()},
+        "counts": {cell.label: cell.counts.to_json() for cell in outcomes.ran.values()},
     }
 
 

@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.prompts import fill_template
 from rallebench.core.scoring import ScoreColumn
+from rallebench.core.settings import fill
 from rallebench.core.structured import json_in
-from rallebench.core.types import Episode, Example, Flow, Generate, Message, Reply
+from rallebench.core.types import Episode, Example, Flow, Generate, Json, Message, Reply
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case, Judgement, judgement_outcome, read_judgement
 from rallebench.metrics.words import jieba_words
@@ -61,6 +62,33 @@ _LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
+class QuestEntry:
+    """The questions on a reference and their answers; None for those that do not exist yet.
+
+    ``answers``: by the reference; ``text_answers``: by the text that is judged; ``key_info``: facts of the reference, which the
+    model wrote with its questions.
+    """
+
+    question: Sequence[str] = ()
+    key_info: Sequence[str] | None = None
+    answers: Sequence[str] | None = None
+    text_answers: Sequence[str] | None = None
+
+    def to_json(self) -> Json:
+        parts = {
+            "key_info": self.key_info,
+            "question": self.question,
+            "answers": self.answers,
+            "text_answers": self.text_answers,
+        }
+        return {name: list(texts) for name, texts in parts.items() if texts is not None}
+
+    def scores(self, *, over_all: bool = False) -> Quest:
+        """The scores of the text; see ``quest_scores``."""
+        return quest_scores(self.answers or (), self.text_answers or (), over_all=over_all)
+
+
+@dataclass(frozen=True, slots=True)
 class QuestPrompts:
     """``ask`` holds ``{text}``, the reference; ``answer`` holds ``{text}`` and ``{questions}``."""
 
@@ -98,11 +126,11 @@ def ragquesteval(
     compat: str = "corrected",
     precision: str = "code",
     seed: int = 0,
-    known: Mapping[str, Any] | None = None,
+    known: QuestEntry | None = None,
 ) -> Flow:
     """How much of the reference the answer tells: precision and recall over questions that a model asks on it.
 
-    An empty answer tells nothing: 0 and 0. ``known``: the reference's ``question`` and ``answers`` where they exist
+    An empty answer tells nothing: 0 and 0. ``known``: the reference's questions and answers, if they exist
     already; then only the text is asked. ``precision``: see ``quest_scores``. ``compat`` "original" reads replies as CRUD-RAG's code does.
 
     Normalisation: both answers to a question in jieba's words.
@@ -112,7 +140,7 @@ def ragquesteval(
     """
     strict = compat == "original"
 
-    def generate(template: str, form: Mapping[str, Any], **values: str) -> Generate:
+    def generate(template: str, form: Json, **values: str) -> Generate:
         return Generate(
             llm,
             (Message("user", fill_template(template, values)),),
@@ -126,42 +154,38 @@ def ragquesteval(
     def ask(questions: Sequence[str], text: str) -> Generator[Any, Any, tuple[str, ...] | None]:
         form = _answers_form(len(questions))
         reply = yield generate(prompt.answer, form, text=text, questions=numbered(questions))
-        return answers_in(reply.text, len(questions), strict=strict)
+        return read_answers(reply.text, len(questions), strict=strict)
 
     entry = known
     if entry is None:
         reply = yield generate(prompt.ask, QUESTIONS_FORM, text=case.source)
-        entry = questions_in(reply.text, strict=strict)
+        entry = read_questions(reply.text, strict=strict)
         if entry is None:
             return judgement_outcome(
                 Judgement(failure="The reply holds no questions on the reference.")
             )
-        answers = yield from ask(entry["question"], case.source)
+        answers = yield from ask(entry.question, case.source)
         if answers is None:
             return judgement_outcome(
                 Judgement(failure="The reference's answers could not be read.")
             )
-        entry = {**entry, "answers": list(answers)}
-    if not entry["question"]:
+        entry = replace(entry, answers=answers)
+    if not entry.question:
         return judgement_outcome(Judgement(failure="There are no questions on the reference."))
-    answers = (UNKNOWN,) * len(entry["question"])  # of an empty answer, which is not asked
+    answers = (UNKNOWN,) * len(entry.question)  # of an empty answer, which is not asked
     if case.answer.strip():
-        answers = yield from ask(entry["question"], case.answer)
+        answers = yield from ask(entry.question, case.answer)
     if answers is None:
-        return judgement_outcome(
-            Judgement(failure="The text's answers could not be read."), **entry
-        )
-    entry = {**entry, "text_answers": list(answers)}
+        failure = Judgement(failure="The text's answers could not be read.")
+        return judgement_outcome(failure, **entry.to_json())
+    entry = replace(entry, text_answers=answers)
     try:
-        quest = quest_scores(entry["answers"], answers, over_all=precision == "paper")
+        quest = entry.scores(over_all=precision == "paper")
     except IndexError:  # the original drops such a record
-        return judgement_outcome(
-            Judgement(failure="The text has fewer answers than questions."), **entry
-        )
-    count = len(entry["question"])
-    return judgement_outcome(
-        Judgement({PRECISION: quest.f1, RECALL: quest.recall, QUESTIONS: count}), **entry
-    )
+        failure = Judgement(failure="The text has fewer answers than questions.")
+        return judgement_outcome(failure, **entry.to_json())
+    values = {PRECISION: quest.f1, RECALL: quest.recall, QUESTIONS: len(entry.question)}
+    return judgement_outcome(Judgement(values), **entry.to_json())
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,21 +235,28 @@ def word_f1(first: str, second: str) -> float:
     return 2 * common / (sum(left.values()) + sum(right.values()))
 
 
-def questions_in(reply: str, *, strict: bool = False) -> dict[str, Any] | None:
-    """The object with ``key_info`` and ``question`` that a model wrote; None if the reply holds none with questions.
+@dataclass(frozen=True, slots=True)
+class QuestionsReply:
+    """The object of a reply with questions, unchecked."""
+
+    question: object = None
+    key_info: object = None
+
+
+def read_questions(reply: str, *, strict: bool = False) -> QuestEntry | None:
+    """The questions that a model wrote; None if the reply holds no object with questions.
 
     ``strict``: the whole reply must be JSON, as in the original. Otherwise prose, fences and thoughts around it do no
     harm, and the last such object counts.
 
-    >>> questions_in('Sure:\\n{"key_info": ["a"], "question": ["b?"]}')
-    {'key_info': ['a'], 'question': ['b?']}
+    >>> read_questions('Sure:\\n{"key_info": ["a"], "question": ["b?"]}')
+    QuestEntry(question=('b?',), key_info=('a',), answers=None, text_answers=None)
     """
     for value in [_whole(reply)] if strict else reversed([*_objects(reply)]):
-        if isinstance(value, Mapping) and texts(value.get("question")):
-            return {
-                "key_info": list(texts(value.get("key_info"))),
-                "question": list(texts(value["question"])),
-            }
+        if isinstance(value, Mapping):
+            fields = fill(QuestionsReply, value)
+            if questions := texts(fields.question):
+                return QuestEntry(questions, texts(fields.key_info))
     return None
 
 
@@ -253,12 +284,12 @@ def texts(value: Any) -> tuple[str, ...]:
     )
 
 
-def answers_in(reply: str, number: int, *, strict: bool = False) -> tuple[str, ...] | None:
+def read_answers(reply: str, number: int, *, strict: bool = False) -> tuple[str, ...] | None:
     """The answers to ``number`` questions; None unless there are as many.
 
     ``strict``, the original: tags on lines of their own, any number, and 无法推断 only where it is the whole answer.
 
-    >>> answers_in("<response>北京</response> <response> 无法推断。 </response>", 2)
+    >>> read_answers("<response>北京</response> <response> 无法推断。 </response>", 2)
     ('北京', '无法推断')
     """
     if strict:
@@ -267,7 +298,7 @@ def answers_in(reply: str, number: int, *, strict: bool = False) -> tuple[str, .
     return answers if len(answers) == number else None
 
 
-def _answers_form(number: int) -> Mapping[str, Any]:
+def _answers_form(number: int) -> Json:
     """The form of the reply with so many answers, for a model that enforces it."""
     longest = max(8, MAX_TOKENS // 2 // max(1, number))
     answer = f"<response>\\n[^<\\n]{{1,{longest}}}\\n</response>"

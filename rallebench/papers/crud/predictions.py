@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
+from rallebench.core.settings import fill
+from rallebench.core.types import Json
 from rallebench.experiments.common import in_folder, sentences
 from rallebench.experiments.scorers import SCORERS
 from rallebench.papers.common import check_file, means_of, not_in_gold, plain_name
-from rallebench.papers.crud.judge import quest_scores, texts
+from rallebench.papers.crud.judge import PRECISION, RECALL, quest_scores, texts
 from rallebench.papers.crud.records import CrudTask, read_tasks, tasks_of
 from rallebench.papers.crud.scoring import DEFINITIONS, text_values
 
@@ -32,20 +36,50 @@ def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int)
     return f"output/{folder}/{task.file}_{plain_name(request.llm)}.json"
 
 
-def overall_of(
-    rows: Sequence[Mapping[str, Any]], original: bool, task: str, judged: bool
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class ResultRow:
+    """A row of a result. ``answer``, ``reference``: stripped; ``quest``: saved by RAGQuestEval, {} without; ``valid``: it has an
+    answer."""
+
+    id: str
+    answer: str
+    reference: str
+    metrics: Mapping[str, float]
+    quest: Json
+    valid: bool
+
+    def to_json(self) -> Json:
+        log = {
+            "generated_text": self.answer,
+            "ground_truth_text": self.reference,
+            "quest_eval_save": self.quest,
+            "evaluateDatetime": str(datetime.datetime.now()),
+        }
+        return {"id": self.id, "metrics": self.metrics, "log": log, "valid": self.valid}
+
+
+@dataclass(frozen=True, slots=True)
+class ResultFile:
+    """A result file. ``task``: as CRUD's own files have it, '' if it is not named."""
+
+    task: str
+    rows: tuple[ResultRow, ...]
+
+
+def overall_means(
+    rows: Sequence[ResultRow], original: bool, task: str, judged: bool
+) -> dict[str, float]:
     """The means over valid rows, RAGQuestEval's over those whose questions and answers could be read.
 
     ``original``: names and number as CRUD-RAG has them, which writes 0 for an embedding similarity that was not
-    computed in all tasks but the summary, and leaves RAGQuestEval out if no record has it. Otherwise what was not
+    computed in all tasks but the summary, and leaves RAGQuestEval out if no record has it. Otherwise a metric that was not
     measured is absent, and the rows that are in no mean are counted.
     """
-    valid = [row for row in rows if row["valid"]]
-    means: dict[str, Any] = {}
+    valid = [row for row in rows if row.valid]
+    means: dict[str, float] = {}
     for name in METRICS:
         key = NAMES.get(name, name)
-        values = [row["metrics"][key] for row in valid if key in row["metrics"]]
+        values = [row.metrics[key] for row in valid if key in row.metrics]
         if values:
             means[f"avg. {key}"] = sum(values) / len(values)
         elif original and name == "similarity" and task != "summary" and valid:
@@ -55,12 +89,12 @@ def overall_of(
     if not original:
         means["invalid"] = len(rows) - len(valid)
         if judged:
-            means["num_quest"] = sum("QA_recall" in row["metrics"] for row in valid)
+            means["num_quest"] = sum(RECALL in row.metrics for row in valid)
     return means
 
 
-def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
-    """Record id → (answer, reference) of the valid rows of an earlier result. Raises UsageError.
+def read_earlier(reuse: str, name: str) -> dict[str, ResultRow]:
+    """Record id → the valid row of an earlier result. Raises UsageError.
 
     ``reuse``: the file, or a folder that has it at ``name`` or under its last part; {} where a folder has none.
     """
@@ -68,35 +102,70 @@ def read_earlier(reuse: str, name: str) -> dict[str, tuple[str, str]]:
     if not path.exists():
         raise NotFoundError(f"reuse={reuse}: there is no such file or folder.")
     file = in_folder(path, (name, Path(name).name)) if path.is_dir() else path
-    logs = {
-        str(row["id"]).strip(): row["log"]
-        for row in (read_results(file)[1] if file else ())
-        if row.get("valid", True) and row["log"]["generated_text"].strip()
-    }
-    return {
-        qid: (log["generated_text"].strip(), str(log.get("ground_truth_text", "")).strip())
-        for qid, log in logs.items()
-    }
+    rows = read_results(file).rows if file else ()
+    return {row.id: row for row in rows if row.valid and row.answer}
 
 
-def read_results(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(info, rows) of a result file; each row has an id and a log with a generated_text. Raises BadFileError."""
+@dataclass(frozen=True, slots=True)
+class StoredResults:
+    """A result file, unchecked."""
+
+    results: object = None
+    info: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRow:
+    """A row of a result file, unchecked."""
+
+    id: object = None
+    log: object = None
+    metrics: object = None
+    valid: object = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredLog:
+    """The log of a row, unchecked."""
+
+    generated_text: object = None
+    ground_truth_text: object = ""
+    quest_eval_save: object = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInfo:
+    """The head of a result file."""
+
+    task: object = ""
+
+
+def read_results(path: Path) -> ResultFile:
+    """A result file; each row has an id and a log with a generated_text. Raises BadFileError."""
     content = read_json(path)
-    results = content if isinstance(content, Mapping) else {}
-    rows = results.get("results")
-    if not isinstance(rows, list):
+    stored = fill(StoredResults, content if isinstance(content, dict) else {})
+    if not isinstance(stored.results, list):
         raise BadFileError(
-            f"{path} is no result of CRUD-RAG: it should hold an object with 'results'."
+            f"{path} is not a result of CRUD-RAG: it should hold an object with 'results'."
         )
-    for number, row in enumerate(rows, 1):
-        log = row.get("log") if isinstance(row, dict) else None
-        text = log.get("generated_text") if isinstance(log, dict) else None
-        if not isinstance(text, str) or "id" not in row:
-            raise BadFileError(
-                f"{path}: result {number} has no id, or no generated_text in its log."
-            )
-    info = results.get("info")
-    return info if isinstance(info, dict) else {}, rows
+    rows = tuple(_result_row(row, path, n) for n, row in enumerate(stored.results, 1))
+    info = fill(StoredInfo, stored.info if isinstance(stored.info, dict) else {})
+    return ResultFile(str(info.task), rows)
+
+
+def _result_row(row: object, path: Path, number: int) -> ResultRow:
+    stored = fill(StoredRow, row if isinstance(row, dict) else {})
+    log = fill(StoredLog, stored.log if isinstance(stored.log, dict) else {})
+    if not isinstance(log.generated_text, str) or stored.id is None:
+        raise BadFileError(f"{path}: result {number} has no id, or no generated_text in its log.")
+    return ResultRow(
+        str(stored.id).strip(),
+        log.generated_text.strip(),
+        str(log.ground_truth_text).strip(),
+        stored.metrics if isinstance(stored.metrics, dict) else {},
+        log.quest_eval_save if isinstance(log.quest_eval_save, dict) else {},
+        bool(stored.valid),
+    )
 
 
 @SCORERS.register("crud")
@@ -108,32 +177,29 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     whose own number is another. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "a result of CRUD-RAG, a JSON document")
-    info, rows = read_results(guess)
+    result = read_results(guess)
+    rows = result.rows
     if not rows:
         raise BadFileError(f"{guess} holds no result; CRUD-RAG writes at least one.")
-    references, missing = _references(guess, rows, info, gold)
+    references, missing = _references(guess, result, gold)
     columns: dict[str, list[float | None]] = {name: [] for name in SCORED_ANEW}
     differ: Counter[str] = Counter()
-    valid = [row for row in rows if row["log"]["generated_text"].strip()]
+    answered = [row for row in rows if row.answer]
     short = 0
-    for row in valid:
-        log = row["log"]
-        own_reference = str(log.get("ground_truth_text", "")).strip()
-        reference = references.get(str(row["id"]).strip(), own_reference)
-        quest = _quest(log.get("quest_eval_save"))
+    for row in answered:
+        quest = _quest(row.quest)
         short += quest is None
-        values = {**text_values(log["generated_text"].strip(), reference), **(quest or {})}
-        printed = row.get("metrics")
+        reference = references.get(row.id, row.reference)
+        values = {**text_values(row.answer, reference), **(quest or {})}
         for name, column in columns.items():
-            value = values.get(name)
+            value, printed = values.get(name), row.metrics.get(name)
             column.append(value)
-            theirs = printed.get(name) if isinstance(printed, dict) else None
-            if value is not None and isinstance(theirs, (int, float)):
-                differ[name] += abs(theirs - value) > NEAR
+            if value is not None and isinstance(printed, (int, float)):
+                differ[name] += abs(printed - value) > NEAR
     measured = {
         name: column for name, column in columns.items() if any(v is not None for v in column)
     }
-    invalid = len(rows) - len(valid)
+    invalid = len(rows) - len(answered)
     notes = sentences(
         (
             invalid,
@@ -147,7 +213,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     )
     return {
         "suite": "crud",
-        "task": str(info.get("task", "")),
+        "task": result.task,
         "n": len(rows),
         "invalid": invalid,
         "missing": missing,
@@ -158,36 +224,43 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     }
 
 
-def _quest(save: Any) -> dict[str, float] | None:
+@dataclass(frozen=True, slots=True)
+class SavedQuest:
+    """The part of a row that RAGQuestEval saved, unchecked."""
+
+    questions_gt: object = None
+    answers_gt4gt: object = None
+    answers_gm4gt: object = None
+
+
+def _quest(save: Json) -> dict[str, float] | None:
     """RAGQuestEval of a row: {} where nothing was asked, None where answers are missing. Questions none of which the
     reference answers are 0, as in CRUD-RAG's code.
     """
-    if not isinstance(save, dict) or not texts(save.get("questions_gt")):
+    saved = fill(SavedQuest, save)
+    if not texts(saved.questions_gt):
         return {}
     try:
-        quest = quest_scores(texts(save.get("answers_gt4gt")), texts(save.get("answers_gm4gt")))
+        quest = quest_scores(texts(saved.answers_gt4gt), texts(saved.answers_gm4gt))
     except IndexError:
         return None
-    return {"QA_avg_F1": quest.f1, "QA_recall": quest.recall}
+    return {PRECISION: quest.f1, RECALL: quest.recall}
 
 
-def _references(
-    guess: Path, rows: list[dict[str, Any]], info: Mapping[str, Any], gold: Path | None
-) -> tuple[dict[str, str], int]:
-    """Record id → the reference of ``gold``, and how many of its records have no row."""
-    ids = Counter(str(row["id"]).strip() for row in rows)
+def _references(guess: Path, result: ResultFile, gold: Path | None) -> tuple[dict[str, str], int]:
+    """(record id → the reference of ``gold``, number of its records without a row)."""
+    ids = Counter(row.id for row in result.rows)
     twice = [name for name, count in ids.items() if count > 1]
     if twice:
         raise BadFileError(f"{guess} has more than one result of the id {twice[0]!r}; keep one.")
     if gold is None:
         return {}, 0
-    task = str(info.get("task", ""))
-    if not task:
+    if not result.task:
         raise BadFileError(
             f"{guess} does not say its task (info.task), so {gold} cannot be read.",
             hint=Hint("leave-out", "gold"),
         )
-    (records,) = read_tasks(gold, tasks_of(task)).values()
+    (records,) = read_tasks(gold, tasks_of(result.task)).values()
     known = {record.id: record.reference for record in records.records}
     for name in ids:
         if name not in known:

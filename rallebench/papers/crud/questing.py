@@ -1,35 +1,50 @@
-"""RAGQuestEval as a judge of a cell's answers; a reference's questions and answers are made once ever, in a file that can be read.
+"""RAGQuestEval as a judge of a cell's answers; the questions and answers of a reference are made once and kept in a readable file.
 
 ``<workspace>/crud/quest_gold_<Task>.json``: record id → key_info, question, answers, as CRUD-RAG's own
-``<Task>_quest_gt_save.json``; those made here say of which reference (a digest of it) and by which model.
+``<Task>_quest_gt_save.json``; those made here name the reference (by a digest) and the model.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json, write_json
 from rallebench.core.runs import RunResult
 from rallebench.core.scoring import Values
+from rallebench.core.settings import fill
 from rallebench.core.sources import Source
-from rallebench.core.types import Episode, Example, Flow, digest
+from rallebench.core.types import Episode, Example, Flow, Json, digest
 from rallebench.experiments.common import in_folder
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import JudgeScorer, judge_named
-from rallebench.papers.common import is_original
-from rallebench.papers.crud.judge import COLUMNS, quest_scores, texts
+from rallebench.papers.crud.judge import COLUMNS, QuestEntry, texts
 from rallebench.papers.crud.records import CrudTask, Record
+from rallebench.papers.crud.settings import AnsweringSettings
 
-Entry = Mapping[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class StoredEntry:
+    """An entry of a file of questions, unchecked. ``reference``: the digest of the reference, if it is known."""
+
+    question: object = ()
+    answers: object = ()
+    reference: str = ""
 
 
-def read_cache(path: Path) -> dict[str, Entry]:
+@dataclass(frozen=True, slots=True)
+class PublishedLine:
+    """A line of a published file of questions. ``task``: as CRUD's own files have it."""
+
+    crud_id: object
+    task: str = ""
+
+
+def read_cache(path: Path) -> dict[str, Json]:
     """Key → entry, {} if there is no such file. Raises BadFileError."""
     if not path.exists():
         return {}
@@ -41,7 +56,7 @@ def read_cache(path: Path) -> dict[str, Entry]:
     return value
 
 
-def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
+def read_published(gold: str, task: CrudTask) -> dict[str, Json]:
     """CRUD-RAG's own gold questions: a folder, or one task's file. Raises UsageError.
 
     ``<Task>_quest_gt_save.json`` is an object by record id; ``quest_gold_<Task>.jsonl`` has ``crud_id`` in every row.
@@ -67,28 +82,29 @@ def read_published(gold: str, task: CrudTask) -> dict[str, Entry]:
         raise BadFileError(
             f"{path} holds no gold questions; every line should have crud_id, question and answers."
         )
+    lines = ((fill(PublishedLine, row), row) for row in rows)
     return {
-        str(row["crud_id"]): {key: row[key] for key in QUESTIONS if key in row}
-        for row in rows
-        if row.get("task", task.file) == task.file
+        str(line.crud_id): {key: row[key] for key in QUESTIONS if key in row}
+        for line, row in lines
+        if line.task in ("", task.file)
     }
 
 
-def entry_for(
-    entries: Mapping[str, Entry], record: str, reference: str, original: bool = False
-) -> Entry | None:
-    """``question`` and ``answers`` on a record's reference; None if there are none that can be used.
+def find_entry(
+    entries: Mapping[str, Json], record: str, reference: str, original: bool = False
+) -> QuestEntry | None:
+    """The questions and answers on a record's reference; None if there are none that can be used.
 
-    An entry that was made of another reference is none. ``original``: an entry counts because its id is there, even
+    An entry that was made of another reference does not count. ``original``: an entry counts because its id is there, even
     if it is empty or its answers are fewer than its questions.
     """
     mark = digest(reference)
     for key in (f"{record} {mark[:8]}", record):
-        entry = entries.get(key)
-        if entry is not None and entry.get("reference", mark) == mark:
-            questions, answers = (list(texts(entry.get(k))) for k in ("question", "answers"))
+        entry = fill(StoredEntry, entries[key]) if key in entries else None
+        if entry is not None and entry.reference in ("", mark):
+            questions, answers = texts(entry.question), texts(entry.answers)
             if original or (questions and len(questions) == len(answers)):
-                return {"question": questions, "answers": answers}
+                return QuestEntry(questions, answers=answers)
     return None
 
 
@@ -98,33 +114,40 @@ QUESTIONS = ("key_info", "question", "answers")
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """``file``: where questions are stored; ``known``: the stored and the published ones, by key; ``entries``: record id → those on
-    its reference, None if there are none that can be used."""
+    """The judge of a cell. ``file``: of the stored questions; ``known``: the stored and the published ones, by key; ``entries``:
+    record id → those on its reference, None if there are none that can be used; ``by_paper``: precision is the paper's."""
 
     judge: JudgeScorer
     file: Path
-    known: Mapping[str, Entry]
-    entries: Mapping[str, Entry | None]
+    known: Mapping[str, Json]
+    entries: Mapping[str, QuestEntry | None]
+    by_paper: bool = False
+
+    @property
+    def llm(self) -> str:
+        """The model that judges."""
+        return self.judge.llms[0]
 
 
-def judging_of(
-    request: ExperimentRequest, task: CrudTask, records: Sequence[Record]
+def plan_judging(
+    request: ExperimentRequest,
+    settings: AnsweringSettings,
+    task: CrudTask,
+    records: Sequence[Record],
 ) -> Judging | None:
     """RAGQuestEval of these records by the model ``quest``; None without one. Raises UsageError, BadFileError."""
-    s = request.settings
-    if not s["quest"]:
+    if not settings.quest:
         return None
-    published = read_published(s["gold"], task)
+    published = read_published(settings.gold, task)
     file = request.workspace.path / "crud" / f"quest_gold_{task.file}.json"
     known = {**published, **read_cache(file)}
-    original = is_original(request)
-    entries = {r.id: entry_for(known, r.id, r.reference, original) for r in records}
+    entries = {r.id: find_entry(known, r.id, r.reference, settings.original) for r in records}
     judge = judge_named(
-        f"ragquesteval:{s['quest']}",
+        f"ragquesteval:{settings.quest}",
         request.workspace.llm_mark,
-        s["prompts"],
-        compat=s["compat"],
-        precision=s["quest_precision"],
+        settings.prompts,
+        compat=settings.compat,
+        precision=settings.quest_precision,
         seed=request.seed,
     )
 
@@ -132,8 +155,7 @@ def judging_of(
         return judge.ask(example, answer, known=entries[example.question.qid])
 
     def read(example: Example, answer: str, judgement: Episode) -> Values:
-        values: Values = _content(judgement).get("values", {})
-        return values
+        return _content(judgement).values
 
     judge_of_task = replace(
         judge,
@@ -143,39 +165,58 @@ def judging_of(
         read=read,
         judged=lambda episode: episode.answer or None,
     )
-    return Judging(judge_of_task, file, known, entries)
+    return Judging(judge_of_task, file, known, entries, settings.quest_precision == "paper")
 
 
-def judged_of(
+def count_judgements(
     judging: Judging, records: Sequence[Record], answered: RunResult
-) -> tuple[dict[str, int], Mapping[str, Mapping[str, Any]]]:
-    """(the counts of judged and unscored answers, record id → the JSON of a judgement with values); both are empty
+) -> tuple[QuestCounts, Mapping[str, QuestEntry]]:
+    """(the counts of judged and unscored answers, record id → the questions and answers of a scored one); both are empty
     where nothing was judged."""
     episodes = answered.judgements.get(judging.judge.name)
     if episodes is None:
-        return {}, {}
+        return QuestCounts(), {}
     answers = answered.episodes
     judged = [r for r in records if r.id in answers and answers[r.id].answer]
     contents = {qid: _content(episode) for qid, episode in episodes.items()}
-    readable = sum(bool(content.get("question")) for content in contents.values())
-    scored = {qid: content for qid, content in contents.items() if content.get("values")}
-    quests = [quest_scores(c["answers"], c["text_answers"]) for c in scored.values()]
-    counts = {
-        "quest_asked": len(judged),
-        "quest_new_references": sum(judging.entries[record.id] is None for record in judged),
-        "quest_no_questions": len(episodes) - readable,
-    }
+    readable = sum(bool(content.question) for content in contents.values())
+    scored = {qid: content.entry for qid, content in contents.items() if content.values}
+    quests = [entry.scores() for entry in scored.values()]
+    counts = QuestCounts(
+        judged=len(judged),
+        new_references=sum(judging.entries[record.id] is None for record in judged),
+        no_questions=len(episodes) - readable,
+    )
     if readable:
-        counts |= {
-            "quest_unparsed": readable - len(scored),
-            "quest_failed": len(judged) - len(episodes),
-            "quest_scored": len(scored),
-            "quest_unanswerable": sum(not quest.answerable for quest in quests),
-            "quest_nothing_answered": sum(
-                bool(quest.answerable) and not quest.answered for quest in quests
-            ),
-        }
+        counts = replace(
+            counts,
+            unparsed=readable - len(scored),
+            failed=len(judged) - len(episodes),
+            scored=len(scored),
+            unanswerable=sum(not quest.answerable for quest in quests),
+            nothing_answered=sum(bool(quest.answerable) and not quest.answered for quest in quests),
+        )
     return counts, scored
+
+
+@dataclass(frozen=True, slots=True)
+class QuestCounts:
+    """Answers that RAGQuestEval judged, and those that are in neither of its means; None for a count that was not made."""
+
+    judged: int | None = None
+    new_references: int | None = None
+    no_questions: int | None = None
+    unparsed: int | None = None
+    failed: int | None = None
+    scored: int | None = None
+    unanswerable: int | None = None
+    nothing_answered: int | None = None
+
+    def to_json(self) -> dict[str, int]:
+        names = {"judged": "asked"}
+        return {
+            f"quest_{names.get(name, name)}": n for name, n in asdict(self).items() if n is not None
+        }
 
 
 def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
@@ -186,19 +227,33 @@ def store_questions(judging: Judging, records: Sequence[Record], answered: RunRe
     entries = dict(judging.known)
     judgements = answered.judgements.get(judging.judge.name, {})
     for record in records:
-        content = _content(judgements[record.id]) if record.id in judgements else {}
-        if content.get("question") and judging.entries[record.id] is None:
+        content = _content(judgements[record.id]) if record.id in judgements else JudgedContent()
+        if content.question and judging.entries[record.id] is None:
             mark = digest(record.reference)
             key = f"{record.id} {mark[:8]}" if record.id in entries else record.id
-            questions = {name: content[name] for name in QUESTIONS}
-            entries[key] = {**questions, "reference": mark, "llm": judging.judge.llms[0]}
+            questions = replace(content.entry, text_answers=None).to_json()
+            entries[key] = {**questions, "reference": mark, "llm": judging.llm}
     before = read_cache(judging.file)
     after = {**entries, **before}
     if after != before:
         write_json(judging.file, after)
 
 
-def _content(episode: Episode) -> dict[str, Any]:
-    """A judgement's JSON, {} of an episode without one."""
-    content: dict[str, Any] = json.loads(episode.answer) if episode.answer else {}
-    return content
+@dataclass(frozen=True, slots=True)
+class JudgedContent:
+    """The JSON of a judgement."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    question: Sequence[str] = ()
+    key_info: Sequence[str] | None = None
+    answers: Sequence[str] | None = None
+    text_answers: Sequence[str] | None = None
+
+    @property
+    def entry(self) -> QuestEntry:
+        return QuestEntry(self.question, self.key_info, self.answers, self.text_answers)
+
+
+def _content(episode: Episode) -> JudgedContent:
+    """A judgement's JSON; empty for an episode without one."""
+    return fill(JudgedContent, json.loads(episode.answer)) if episode.answer else JudgedContent()

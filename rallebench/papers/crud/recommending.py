@@ -11,7 +11,8 @@ from rallebench.core.tables import TOO_FEW, Table
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import score_bounds
 from rallebench.papers.crud.cells import Cell
-from rallebench.papers.crud.configurations import FACTORS, Config, GridFactor
+from rallebench.papers.crud.configurations import Config
+from rallebench.papers.crud.factors import FACTORS, GridFactor
 from rallebench.papers.crud.grid_cells import Outcomes
 
 LEVEL = 0.05

@@ -13,7 +13,7 @@ from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
 from rallebench.core.settings import declare_list
 from rallebench.core.sources import Source
-from rallebench.experiments.common import in_folder, names_in, several
+from rallebench.experiments.common import in_folder, names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +104,6 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     **{task.name: (task.name,) for task in _ALL},
 }
 """All names under which tasks are asked for: ours, those of CRUD's command line, its file and its results."""
-TASKS_SETTING = several(
-    "as in qa1,summary, or quest_answer, or all", *TASKS, "quest_answer", "all", default="all"
-)
 
 
 def declare_tasks(about: str = "as in qa1,summary, or quest_answer, or all") -> str:

@@ -1,4 +1,4 @@
-"""CRUD-RAG's retrievers, and how the documents that they find stand in a prompt."""
+"""CRUD-RAG's retrievers, and the layout of their documents in a prompt."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def searches_words(workspace: WorkspaceFolder, index: str) -> bool:
     return (manifest.kind if manifest else STARTER_INDEXES.get(name)) == "bm25"
 
 
-def joined(hits: Sequence[Hit], separator: str, original: bool) -> str:
-    """The documents as they stand in a prompt, best first; '' for none."""
+def join_documents(hits: Sequence[Hit], separator: str, original: bool) -> str:
+    """The documents for a prompt, best first; '' for none."""
     text = separator.join(hit.passage.text for hit in hits)
     return text.split(ECHO_ENDS)[0] if original else text

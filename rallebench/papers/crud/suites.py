@@ -6,23 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, IndexRequest, Report
 from rallebench.core.report import Estimate
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form
 from rallebench.core.starter import READER
 from rallebench.core.tables import Figure, Table
 from rallebench.engine.statistics import means
 from rallebench.experiments.benchmarks import published_table
-from rallebench.experiments.common import bars, failed_note, string
+from rallebench.experiments.common import bars, failed_note
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
-from rallebench.papers.common import compat, counted, differs_by, listed, own_prompts, register_each
+from rallebench.papers.common import counted, differs_by, listed, register_each
 from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import (
     Cell,
@@ -31,19 +30,19 @@ from rallebench.papers.crud.cells import (
     plan_cell,
     wording_in,
 )
-from rallebench.papers.crud.configurations import WORDS, Config, indexes_of
-from rallebench.papers.crud.judge import quest_scores
+from rallebench.papers.crud.configurations import Config, index_recipes
+from rallebench.papers.crud.factors import WORDS
 from rallebench.papers.crud.predictions import results_path
 from rallebench.papers.crud.records import (
     DATA_IS,
     TASKS,
-    TASKS_SETTING,
     CrudTask,
     read_tasks,
     tasks_of,
 )
-from rallebench.papers.crud.results import results_of
+from rallebench.papers.crud.results import result_file
 from rallebench.papers.crud.retrieval import searches_words, separator
+from rallebench.papers.crud.settings import CrudSettings, CrudTasksSettings
 
 COLUMNS = {
     "BLEU": "bleu-avg",
@@ -100,14 +99,14 @@ def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
     theirs = dict(zip(published_table("crud_table8").columns, own.values()))
     if ENCODER not in plan.similarity:
         del theirs["bertScore"]
-    judged = plan.judging.judge if plan.judging else None
-    if judged and judged.settings["precision"] == "paper":
+    judging = plan.judging
+    if judging and judging.by_paper:
         del theirs["precision"]
     differs = differs_by(
         request,
         plan.wording,
         f"Ours retrieve from {plan.index}, the paper's from 86,834 articles." * bool(plan.k),
-        f"RAGQuestEval by {judged.llms[0]}, the paper's by GPT-3.5-turbo." if judged else "",
+        f"RAGQuestEval by {judging.llm}, the paper's by GPT-3.5-turbo." if judging else "",
         "The paper does not print its number of records.",
     )
     table, setting = FACTOR_TABLES[factor]
@@ -171,15 +170,10 @@ def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
 
 def _quest_means(cell: Cell) -> tuple[Estimate, ...]:
     by_formula = {
-        name: [
-            100 * quest_scores(c["answers"], c["text_answers"], over_all=over_all).f1
-            for c in cell.quests.values()
-        ]
+        name: [100 * entry.scores(over_all=over_all).f1 for entry in cell.quests.values()]
         for name, over_all in FORMULAS.items()
     }
-    recalls = [
-        100 * quest_scores(c["answers"], c["text_answers"]).recall for c in cell.quests.values()
-    ]
+    recalls = [100 * entry.scores().recall for entry in cell.quests.values()]
     columns = {**by_formula, "recall": recalls}
     ranges = dict.fromkeys(columns, (0.0, 100.0))
     return tuple(means(columns, [cell.clusters[qid] for qid in cell.quests], ranges).values())
@@ -201,11 +195,11 @@ def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
     if first.judging is not None:
         how = (
             "over all questions that the reference answers (the paper's formula)"
-            if first.judging.judge.settings["precision"] == "paper"
+            if first.judging.by_paper
             else "over the questions that the text answers, too (as CRUD-RAG's code has it)"
         )
         notes.append(
-            f"RAGQuestEval is by {first.judging.judge.llms[0]}, the paper's by GPT-3.5-turbo; precision is {how}."
+            f"RAGQuestEval is by {first.judging.llm}, the paper's by GPT-3.5-turbo; precision is {how}."
         )
     return tuple(dict.fromkeys(filter(None, notes)))
 
@@ -233,103 +227,62 @@ def left_out_notes(plan: CellPlan) -> Iterator[str]:
 
 
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
-    name, plan, counts = cell.plan.task.name, cell.plan, cell.counts
-    if not plan.request.settings["prompts"]:
+    name, plan, counts = cell.plan.task.name, cell.plan, cell.counts.to_json()
+    if not plan.settings.prompts:
         values = (" ".join(record.values.values()) for record in plan.chosen)
         yield prompts_note("Chinese", values, "send your own (prompts=FOLDER)", name)
     yield from left_out_notes(plan)
     yield from failed_note(name, cell.answered, "counted here and in no mean")
     ranked = plan.task.ranked and plan.k
     unknown = sum(not record.gold for record in plan.chosen) if ranked else 0
-    of_all = counted({**counts, "unknown_gold": unknown}, NOTES, f"of {counts['asked']}")
-    of_judged = counted(counts, QUEST_NOTES, f"of {counts.get('quest_asked')} answers")
+    of_all = counted({**counts, "unknown_gold": unknown}, NOTES, f"of {cell.counts.n}")
+    of_judged = counted(counts, QUEST_NOTES, f"of {cell.counts.quest.judged} answers")
     yield from (f"{name}: {sentence}" for sentence in (*of_all, *of_judged))
-    if references := counts.get("quest_new_references"):
+    if references := cell.counts.quest.new_references:
         yield f"{name}: questions were made of {references} references; those that could be read are kept."
 
 
-SETTINGS = {
-    "data": string(
-        "CRUD-RAG's split_merged.json or merged.json, one task's JSON or JSON lines, a folder of these, or a dataset",
-        names="dataset file folder",
-    ),
-    "corpus": string(
-        "the documents: BM25 over chunks of 128 tokens of them is the retriever, unless index names one",
-        names="corpus index file folder",
-    ),
-    "form": string("the form of the documents' file, where it does not tell itself"),
-    "index": string(
-        "another retriever: an index, or a combination as rrf:words,vectors", names="retriever"
-    ),
-    "k": Setting(
-        int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
-    ),
-    "join": string(
-        "what parts two documents; auto: a line end behind BM25, else a blank line",
-        "auto",
-        "line",
-        "blank",
-        advanced=True,
-    ),
-    "temperature": Setting(float, 0.1, 0, 2, advanced=True),
-    "top_p": Setting(float, 0.9, 0, 1, about="0: the model's own", advanced=True),
-    "top_k": Setting(
-        int, 0, 0, 100_000, about="default: 5, behind an API the model's own", advanced=True
-    ),
-    "max_tokens": Setting(int, 1280, 1, 100_000, advanced=True),
-    "compat": compat(),
-    "prompts": own_prompts("suites/crud", "IAAR-Shanghai/CRUD_RAG"),
-    "similarity": string(
-        "encoder for the similarity of answer and reference; default: not measured", names="encoder"
-    ),
-    "quest": string("a language model for RAGQuestEval; default: not measured", names="llm"),
-    "quest_precision": string(
-        "over the questions that the text answers, or over all that the reference does",
-        "code",
-        "paper",
-        advanced=True,
-    ),
-    "gold": string(
-        "folder or file of CRUD-RAG's own gold questions, for RAGQuestEval", names="file folder"
-    ),
-    "reuse": string(
-        "CRUD-RAG's result file, or a folder of them: answers there are not asked again",
-        names="file folder",
-        advanced=True,
-    ),
-}
-
-
-def _searched_by(request: ExperimentRequest) -> tuple[str, int, str]:
-    """(retriever, k, separator of documents) of the settings index, corpus, k and join; '' for the retriever that is not built
-    yet. Raises UsageError."""
-    index, corpus, k, join = (request.settings[name] for name in ("index", "corpus", "k", "join"))
-    if not k:
+def _find_retriever(request: ExperimentRequest, settings: CrudSettings) -> tuple[str, int, str]:
+    """(retriever, k, separator of documents); '' for the retriever that is not built yet. Raises UsageError."""
+    index, join = settings.index, settings.answering.join
+    if not settings.k:
         return "", 0, separator(join, words=False)
-    if index and corpus:
+    if index and settings.corpus:
         raise UsageError("index is a retriever already, so corpus is not needed; name one of them.")
-    if not index and not corpus:
+    if not index and not settings.corpus:
         raise UsageError(
             "CRUD-RAG retrieves, so it needs documents, or a retriever as index=NAME; k=0 asks without any.",
             hint=Hint("set", "corpus=PATH"),
         )
-    return index, k, separator(join, not index or searches_words(request.workspace, index))
+    words = not index or searches_words(request.workspace, index)
+    return index, settings.k, separator(join, words)
 
 
-def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Experiment:
+def crud_tasks(
+    request: ExperimentRequest, settings: CrudSettings, tasks: tuple[CrudTask, ...]
+) -> Experiment:
     """These tasks, one cell each."""
-    records = read_tasks(request.workspace.data(request.settings["data"], DATA_IS), tasks)
-    wording = wording_in(request, tasks)
-    index, k, between = _searched_by(request)
+    answering = settings.answering
+    records = read_tasks(request.workspace.data(settings.data, DATA_IS), tasks)
+    wording = wording_in(answering, tasks)
+    index, k, between = _find_retriever(request, settings)
     if k and not index:
         base = Config(CHUNK, 0, "", WORDS, k, request.llm)
-        words = IndexRequest("BM25 over the documents", indexes_of(request, base)[WORDS])
-        # An earlier result lies in a folder named after the index.
-        unread = replace(request, settings={**request.settings, "reuse": ""})
-        for task in tasks:
-            plan_cell(unread, task, records[task.name], ("", k, between))
-        index = (yield words).name
-    plans = [plan_cell(request, task, records[task.name], (index, k, between)) for task in tasks]
+        recipe = index_recipes(request, settings.documents, base)[WORDS]
+        for task in tasks:  # all errors come before the index is built
+            plan_cell(request, answering, task, records[task.name], ("", k, between))
+        index = (yield IndexRequest("BM25 over the documents", recipe)).name
+    plans = [
+        plan_cell(
+            request,
+            answering,
+            task,
+            records[task.name],
+            (index, k, between),
+            reuse=settings.reuse,
+        )
+        for task in tasks
+    ]
     cells: list[Cell] = []
     for plan in plans:
         cells.append((yield from perform_cell(plan, plan.task.name)))
@@ -339,31 +292,37 @@ def crud_tasks(request: ExperimentRequest, tasks: tuple[CrudTask, ...]) -> Exper
             "llm": request.llm,
             "index": index,
             "k": k,
-            "compat": request.settings["compat"],
+            "compat": answering.compat,
             "headline": "rouge-L",
             "wording": wording.to_json(),
             PUBLISHED: tuple(own_of(cell, "llm", request.llm) for cell in cells),
-            "counts": {cell.label: dict(cell.counts) for cell in cells},
+            "counts": {cell.label: cell.counts.to_json() for cell in cells},
         },
         notes_of(cells),
-        {results_path(request, cell.plan.task, index, k): results_of(cell) for cell in cells},
+        {results_path(request, cell.plan.task, index, k): result_file(cell) for cell in cells},
         tables=(table_of(cells), *by_both(cells)),
         figures=(plot_of(cells),),
     )
 
 
-@CRUD.suite("crud", form={**SETTINGS, "tasks": TASKS_SETTING})
+@CRUD.suite("crud", form=dataclass_form(CrudTasksSettings))
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
-    return (yield from crud_tasks(request, tasks_of(request.settings["tasks"])))
+    settings = request.read(CrudTasksSettings)
+    return (yield from crud_tasks(request, settings.suite, tasks_of(settings.tasks)))
+
+
+def crud_task(request: ExperimentRequest, task: CrudTask) -> Experiment:
+    """One task."""
+    return (yield from crud_tasks(request, request.read(CrudSettings), (task,)))
 
 
 register_each(
     CRUD.suite,
-    crud_tasks,
+    crud_task,
     {
-        f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", (task,))
+        f"crud-{task.name}": (f"CRUD-RAG, {task.key}: {task.about}.", task)
         for task in TASKS.values()
     },
-    form=SETTINGS,
+    form=dataclass_form(CrudSettings),
 )

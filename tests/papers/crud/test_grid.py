@@ -18,18 +18,20 @@ from rallebench.corpora.store import PassageStore
 from rallebench.engine.experiment_store import run_name
 from rallebench.experiments import SUITES
 from rallebench.papers.crud.configurations import (
-    FACTORS,
     Config,
+    Grid,
     describe,
-    grid_of,
-    indexes_of,
+    index_recipes,
+    make_grid,
 )
+from rallebench.papers.crud.factors import FACTORS
 from rallebench.papers.crud.recommending import (
     NONE_SHOWN,
     SCENARIOS,
     papers_row,
     recommended,
 )
+from rallebench.papers.crud.settings import CrudGridSettings
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.indexes.vectors import passage_text
 from rallebench.workspace.paths import WorkspaceFolder
@@ -111,6 +113,10 @@ def request_of(workspace: Path, *settings: str, llm: str = "quiet") -> Experimen
     )
 
 
+def read_grid(request: ExperimentRequest) -> Grid:
+    return make_grid(request, request.read(CrudGridSettings))
+
+
 def texts_of(workspace: Path) -> list[str]:
     """What was encoded for each of the vector indexes, all in a row."""
     texts: list[str] = []
@@ -144,23 +150,26 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
     papers["reranker"] = str(a_model(workspace / "reranker"))
     settings = SUITES.settings("crud-grid", papers)
     request = ExperimentRequest(WorkspaceFolder(workspace), "gpt-3.5-turbo", settings)
-    whole = grid_of(request)
+    whole = read_grid(request)
     assert whole.cells == 30 and len(whole.order) == 25 and not whole.impossible
     depths = {value: config.topk for value, config in whole.values["chunk"].items()}
     assert depths == {64: 16, 128: 8, 256: 4, 512: 2}
-    recipes = [indexes_of(request, config).values() for config in whole.order]
+    recipes = [
+        index_recipes(request, request.read(CrudGridSettings).documents, config).values()
+        for config in whole.order
+    ]
     assert len({describe(recipe) for of_config in recipes for recipe in of_config}) == 12
 
 
 def test_the_deepest_retrieval_comes_first_and_one_model_after_another(workspace: Path) -> None:
     request = request_of(workspace, "factors=topk,llm,retriever", "ks=1,4", "llms=knows")
-    small = grid_of(request)
+    small = read_grid(request)
     expected = ["topk=4", "base", "topk=1", "retriever=bm25", "retriever=hybrid", "llm=knows"]
     assert [small.label(config) for config in small.order] == expected
 
 
 def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
-    small = grid_of(request_of(workspace, "retriever=bm25", "factors=embedding"))
+    small = read_grid(request_of(workspace, "retriever=bm25", "factors=embedding"))
     assert small.order == (Config(32, 0, "", "bm25", 2, "quiet"),)
     why = "the base searches words, and no encoder is asked (retriever=dense)."
     assert set(small.impossible.values()) == {why} and not small.values

@@ -14,15 +14,16 @@ from small_workspace import read_lines
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.runs import RunResult
-from rallebench.core.types import Episode, Outcome, digest
+from rallebench.core.types import Episode, Json, Outcome, digest
 from rallebench.metrics.judges import JudgeScorer
 from rallebench.papers.crud import questing
 from rallebench.papers.crud.judge import (
     UNKNOWN,
     Quest,
-    answers_in,
+    QuestEntry,
     quest_scores,
-    questions_in,
+    read_answers,
+    read_questions,
 )
 from rallebench.papers.crud.records import TASKS, Record
 
@@ -100,8 +101,8 @@ def test_published_files_are_read_with_empty_and_uneven_entries(shared_data: Pat
     counts: dict[str, tuple[int, int, int]] = {}
     for task in TASKS.values():
         published = questing.read_published(str(shared_data / "crud"), task)
-        entries = [questing.entry_for(published, name, "", original=True) for name in published]
-        sizes = [(len(entry["question"]), len(entry["answers"])) for entry in entries if entry]
+        entries = [questing.find_entry(published, name, "", original=True) for name in published]
+        sizes = [(len(entry.question), len(entry.answers or ())) for entry in entries if entry]
         empty = sum(not questions for questions, _ in sizes)
         uneven = sum(bool(questions) and questions != answers for questions, answers in sizes)
         counts[task.file] = len(entries), empty, uneven
@@ -116,38 +117,40 @@ def test_published_files_are_read_with_empty_and_uneven_entries(shared_data: Pat
 
 def test_questions_are_found_among_prose_and_only_bare_json_is_strict() -> None:
     questions = {"key_info": ["甲"], "question": ["谁？"]}
+    entry = QuestEntry(("谁？",), ("甲",))
+    assert entry.to_json() == questions
     text = json.dumps(questions, ensure_ascii=False)
-    assert questions_in(f'想一想 {{"a": 1}}：\n```json\n{text}\n```') == questions
-    assert questions_in(text, strict=True) == questions
-    assert questions_in(f"好的：{questions}") == questions, "in Python's notation"
-    assert questions_in(f"好的 {text}", strict=True) is None
+    assert read_questions(f'想一想 {{"a": 1}}：\n```json\n{text}\n```') == entry
+    assert read_questions(text, strict=True) == entry
+    assert read_questions(f"好的：{questions}") == entry, "in Python's notation"
+    assert read_questions(f"好的 {text}", strict=True) is None
     unreadable = ("", "没有问题", '{"question": []}', '{"question": "谁？"}', '{"question": [1]}')
     for reply in (*unreadable, "{" * 50, "[" * 100_000):
-        assert questions_in(reply) is None
+        assert read_questions(reply) is None
 
 
 def test_as_many_answers_as_questions_or_none_can_be_read() -> None:
     reply = "<response>\n北京\n</response>\n<response>“无法推断”。</response>"
-    assert answers_in(reply, 2) == ("北京", UNKNOWN)
-    assert answers_in(reply, 3) is None
-    assert answers_in("北京", 1) is None
-    assert answers_in(reply, 3, strict=True) == ("北京",), "tags on lines of their own"
+    assert read_answers(reply, 2) == ("北京", UNKNOWN)
+    assert read_answers(reply, 3) is None
+    assert read_answers("北京", 1) is None
+    assert read_answers(reply, 3, strict=True) == ("北京",), "tags on lines of their own"
 
 
 def test_an_entry_of_another_reference_is_none_and_stays_as_it_is(tmp_path: Path) -> None:
     file = tmp_path / "crud" / "quest_gold_QuestAnswer1Doc.json"
-    published: dict[str, questing.Entry] = {
+    published: dict[str, Json] = {
         "a": {"question": [], "answers": []},
         "b": {"question": ["谁？"], "answers": ["甲", "乙"]},
     }
-    assert all(questing.entry_for(published, record, "甲") is None for record in "ab")
-    uneven = questing.entry_for(published, "b", "甲", original=True)
-    assert uneven is not None and uneven["answers"] == ["甲", "乙"]
+    assert all(questing.find_entry(published, record, "甲") is None for record in "ab")
+    uneven = questing.find_entry(published, "b", "甲", original=True)
+    assert uneven is not None and uneven.answers == ("甲", "乙")
     judge = JudgeScorer("ragquesteval:judge", ("judge",), (), {}, lambda *_: None, lambda *_: {})
     questions = {"key_info": ["甲"], "question": ["谁？"], "answers": ["甲"]}
     judgement = Episode("", "", (), Outcome(json.dumps(questions)))
 
-    def store(known: dict[str, questing.Entry], record: Record) -> dict[str, questing.Entry]:
+    def store(known: dict[str, Json], record: Record) -> dict[str, Json]:
         answered = SimpleNamespace(judgements={judge.name: {record.id: judgement}})
         judging = questing.Judging(judge, file, known, {record.id: None})
         questing.store_questions(judging, [record], cast(RunResult, answered))
@@ -156,8 +159,8 @@ def test_an_entry_of_another_reference_is_none_and_stays_as_it_is(tmp_path: Path
     stored = store(published, Record("a", {}, "甲"))
     new = {**questions, "reference": digest("甲"), "llm": "judge"}
     assert stored == {**published, f"a {digest('甲')[:8]}": new}
-    assert questing.entry_for(stored, "a", "甲") == {"question": ["谁？"], "answers": ["甲"]}
-    assert questing.entry_for(stored, "a", "乙") is None
+    assert questing.find_entry(stored, "a", "甲") == QuestEntry(("谁？",), answers=("甲",))
+    assert questing.find_entry(stored, "a", "乙") is None
     other = {"a": {"question": ["?"], "answers": ["!"]}}
     assert store(other, Record("c", {}, "甲")) == {**stored, "c": new}, "what is there stays"
     file.write_text("[]")

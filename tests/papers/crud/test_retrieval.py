@@ -9,7 +9,7 @@ import pytest
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Hit, Passage
 from rallebench.papers.crud.records import GoldDocument
-from rallebench.papers.crud.retrieval import RETRIEVERS, joined, searches_words, variant
+from rallebench.papers.crud.retrieval import RETRIEVERS, join_documents, searches_words, variant
 from rallebench.papers.crud.scoring import reciprocal_ranks
 from rallebench.retrievers._parts import IDENTITIES
 from rallebench.retrievers.composites import written_out
@@ -51,9 +51,9 @@ def test_bm25_alone_searches_words(tmp_path: Path) -> None:
 
 def test_the_original_cuts_documents_where_its_echo_would_end() -> None:
     hits = [hit("1", "甲\nGiven the context information 乙"), hit("2", "丙")]
-    assert joined(hits, "\n\n", False).endswith("乙\n\n丙")
-    assert joined(hits, "\n\n", True) == "甲"
-    assert joined([], "\n", True) == ""
+    assert join_documents(hits, "\n\n", False).endswith("乙\n\n丙")
+    assert join_documents(hits, "\n\n", True) == "甲"
+    assert join_documents([], "\n", True) == ""
 
 
 def test_every_gold_document_has_its_own_rank_by_id_page_or_chunk() -> None:

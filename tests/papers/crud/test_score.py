@@ -86,7 +86,7 @@ def test_the_records_references_go_before_the_rows_own(cli: CommandLine, tmp_pat
     ("rows", "sentence"),
     [
         ([], "at least one"),
-        ({"a": 1}, "is no result of CRUD-RAG"),
+        ({"a": 1}, "is not a result of CRUD-RAG"),
         ([{"id": 1}], "result 1 has no id, or no generated_text"),
         ([row(1, "x"), row("1", "y")], "more than one result of the id '1'"),
     ],
