@@ -23,7 +23,7 @@ from typing import Any
 
 import rallebench
 from rallebench.core import registered
-from rallebench.core.registry import ROOMS
+from rallebench.core.registry import ROOMS, Registry
 from rallebench.core.registry import all as all_registries
 
 PROJECT = Path(__file__).resolve().parents[1]
@@ -199,8 +199,6 @@ def _path(package: str) -> str:
 
 def _registries() -> dict[str, Any]:
     """Variable → registry, of every registry that a package holds."""
-    from rallebench.core.registry import Registry
-
     registries_by_name: dict[str, Any] = {}
     for top in pkgutil.iter_modules(rallebench.__path__, "rallebench."):
         if not top.ispkg or top.name in FRONT_ENDS:
@@ -243,13 +241,74 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+# ── plug-ins ─────────────────────────────────────────────────────────────────
+
+EXAMPLE = DOCS / "example-plugin"
+FIRST_FILES = {"pyproject.toml": "toml", "rallebench_example/metric.py": "python"}
+"""Files of the example that the manual shows → their language."""
+
+
+def plugins() -> str:
+    """Every entry-point group: the kind of thing that it adds, the protocol of an entry, and its traits."""
+    _import_registries()
+    importlib.import_module("rallebench.gui.frame")
+    own = [item for item in all_registries().values() if item.package.startswith("rallebench.")]
+    groups = sorted((f"rallebench.{registry.name}", registry) for registry in own)
+    rows = ([_code(group), r.kind, _plain(r.expects), _code(_variable(r))] for group, r in groups)
+    parts = [
+        table(["group", "adds a", "an entry is", "registered in"], rows),
+        "An entry may have a line about it (`about`; by default the first line of its docstring) and a `form` of settings. "
+        "Its further traits:",
+    ]
+    for group, registry in groups:
+        if registry.traits:
+            names = sorted(registry.traits, key=lambda name: name not in registry.required)
+            lines = ([_code(n), _needed(registry, n), _plain(registry.traits[n])] for n in names)
+            parts += [f"### {group}", table(["trait", "", "meaning"], lines)]
+    return "\n\n".join(parts)
+
+
+def _plain(text: str) -> str:
+    """Text whose asterisks are not Markdown's."""
+    return text.replace("*", "\\*").replace("``", "`")
+
+
+def _variable(registry: Registry[Any]) -> str:
+    """The variable that a plug-in imports, with its module."""
+    names = vars(sys.modules[registry.module])
+    return f"{registry.module}.{next(name for name, value in names.items() if value is registry)}"
+
+
+def _needed(registry: Registry[Any], trait: str) -> str:
+    return "required" if trait in registry.required else ""
+
+
+def example() -> str:
+    """The first files of the example plug-in."""
+    return "\n\n".join(
+        f"`{name}`:\n\n```{language}\n{(EXAMPLE / name).read_text('utf-8').strip()}\n```"
+        for name, language in FIRST_FILES.items()
+    )
+
+
 # ── files ────────────────────────────────────────────────────────────────────
 
 PARTS: Mapping[str, Callable[[], str]] = {
     "verbs": verbs,
     "metrics": metrics,
     "registries": registries,
+    "plugins": plugins,
+    "example": example,
 }
+
+
+def _import_registries() -> None:
+    """Import every module that makes a registry, but for that of the page's places."""
+    package = Path(rallebench.__file__).parent
+    for path in sorted(package.rglob("*.py")):
+        if "Registry[" in path.read_text("utf-8") and path.parent.name != "gui":
+            parts = path.relative_to(package.parent).with_suffix("").parts
+            importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
 def _all_listings() -> dict[str, registered.Modules]:
@@ -257,11 +316,7 @@ def _all_listings() -> dict[str, registered.Modules]:
 
     Every module that makes a registry is imported first, so that the result does not depend on earlier imports.
     """
-    package = Path(rallebench.__file__).parent
-    for path in sorted(package.rglob("*.py")):
-        if "Registry[" in path.read_text("utf-8") and path.parent.name != "gui":
-            parts = path.relative_to(package.parent).with_suffix("").parts
-            importlib.import_module(".".join(parts).removesuffix(".__init__"))
+    _import_registries()
     own = {name: item for name, item in all_registries().items() if name != "places"}
     return {n: item.load() for n, item in own.items() if item.package.startswith("rallebench.")}
 

@@ -72,7 +72,7 @@ class Registry(Generic[T]):
         includes: Registry[Any] | None = None,
     ) -> None:
         self.kind = kind
-        self.package = package
+        self.package, self.module = package, _calling_module()
         self.name = name or package.rpartition(".")[2]
         self.expects, self.has = expects, has
         self.traits = dict(traits or {})
@@ -108,7 +108,7 @@ class Registry(Generic[T]):
         self._check_traits(owner, traits)
         check_form(owner, form or {})
 
-        module = _registering_module()
+        module = _calling_module()
 
         def file(value: T) -> T:
             self._check_value(owner, value)
@@ -227,8 +227,8 @@ class Registry(Generic[T]):
 _ALL: dict[str, Registry[Any]] = {}
 
 
-def _registering_module() -> str:
-    """The module whose body calls ``register``, be it through functions of others."""
+def _calling_module() -> str:
+    """The module whose body is being executed, be it through functions of others: it makes a registry or registers a thing."""
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>" and frame.f_back is not None:
         frame = frame.f_back

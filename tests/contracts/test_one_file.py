@@ -13,6 +13,7 @@ from distributions import Install, installing, write_distribution  # noqa: F401 
 from samples import write_sample
 from small_workspace import CommandLine, add_llm, command, environment
 
+from rallebench.cli.verbs import VERBS
 from rallebench.corpora import CORPORA
 from rallebench.datasets import DATASETS
 from rallebench.experiments import EXPERIMENTS
@@ -231,6 +232,22 @@ def score_lines(guess, gold=None):
 '''
 
 
+VERB = '''
+"""High or low tide."""
+
+from rallebench.cli.flags import flag
+from rallebench.cli.verbs import VERBS, Result
+
+
+@VERBS.register(
+    "tide", about="high or low", example="rallebench tide", order=99, flags=(flag("--when", "TIME", "a time"),)
+)
+def tide(args):
+    """High or low."""
+    return Result({"tide": args.when}, ("high",))
+'''
+
+
 def last(steps: Any) -> Any:
     *_, end = steps
     return end
@@ -327,6 +344,12 @@ def test_a_predictions_form_is_scored(install: Install, cli: CommandLine, tmp_pa
     gold.write_text("a\nc\n")
     scored = cli.json("score", "--suite", "lines", "--guess", guess, "--gold", gold)
     assert scored == {"suite": "lines", "n": 2, "right": 1}
+
+
+def test_a_verb_is_called_with_its_flags(install: Install, cli: CommandLine) -> None:
+    install(VERBS, "tide_verb", VERB)
+    assert cli.json("tide", "--when", "noon") == {"tide": "noon"}
+    assert cli("tide", "--never").code == 2
 
 
 @pytest.mark.slow

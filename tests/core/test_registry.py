@@ -137,7 +137,7 @@ BROKEN = {
     ),
     "a trait that is missing": (
         METRIC + "METRICS.register('short')(len)\n",
-        "the metric 'short' lacks the trait 'label': the name as papers print it",
+        "the metric 'short' lacks the trait 'label': the name as printed in papers",
     ),
     "a trait that is unknown": (
         METRIC + "METRICS.register('long', label='Long', lable='x')(len)\n",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from project import PROJECT
 
+from rallebench.cli.verbs import VERBS
 from rallebench.core import plugins
 from rallebench.core.registry import Registry
 
@@ -26,6 +27,7 @@ def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.setattr(plugins, "_BROKEN", {})
 
     def add(registry: Registry[Any], module: str, text: str) -> None:
+        VERBS.load()  # the help of a verb lists names as they are when it is imported
         registry.load()  # an entry that is imported later would be lost with the copy below
         write_distribution(site, registry.name, module, text)
         monkeypatch.syspath_prepend(site)
