@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from rallebench.cli import main
+from rallebench.cli.main import main
 
 if __name__ == "__main__":
     raise SystemExit(main(["ui", *sys.argv[1:]]))

@@ -12,6 +12,7 @@ from rallebench.cli.printing import follow
 from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.text import split_names
 from rallebench.render.experiments import plan_blocks
 from rallebench.services import experiment_jobs
@@ -58,6 +59,11 @@ def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
     if args.sample < 1:
         raise UsageError(f"--sample is {args.sample}; it must be at least 1.")
     return args.sample, True
+
+
+def read_budget(args: argparse.Namespace) -> SpendingLimit | None:
+    """The spending limit of ``--max-usd``, None without one. Raises UsageError."""
+    return None if args.max_usd is None else SpendingLimit(args.max_usd)
 
 
 def show_plan(

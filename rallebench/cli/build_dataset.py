@@ -37,6 +37,7 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
         *arguments.PLAN,
         flag("--batch-size", "B", type=int, default=20),
         flag("--max-errors", "N", "stop after so many requests that failed", type=int),
+        flags.MAX_USD,
         flags.settings("a setting of the maker, as in after=2023-01-01 or questions=3"),
     ),
 )
@@ -54,7 +55,12 @@ def build_dataset(args: argparse.Namespace) -> Result:
     )
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    options = RunOptions(args.batch_size, args.max_errors, track=False)
+    options = RunOptions(
+        args.batch_size,
+        args.max_errors,
+        track=False,
+        budget=arguments.read_budget(args),
+    )
     report = follow(workbench.experiments.run(request, options)).stored
     assert isinstance(report, BuilderReport)
     document = report.to_json()

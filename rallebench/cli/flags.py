@@ -64,6 +64,13 @@ LIMIT = (
     ),
 )
 """Part of a dataset; see :func:`arguments.read_part`."""
+MAX_USD = flag(
+    "--max-usd",
+    "USD",
+    "stop once new calls of models have cost so many US dollars; what was answered is kept, and it can be resumed",
+    type=float,
+)
+"""Spending limit; see :func:`arguments.read_budget`."""
 MLFLOW = (switch("--no-mlflow"), flag("--tracking-uri", "URI"))
 """Flags of logging to MLflow."""
 OVERRIDES = (

@@ -18,6 +18,7 @@ from rallebench import __version__
 from rallebench.cli.flags import COMMON
 from rallebench.cli.verbs import VERBS, Result
 from rallebench.cli.wording import word_error
+from rallebench.core.env_file import ENV_FILE, load_env_file, named_variables
 from rallebench.core.errors import BackendError, RalleError, StoppedError
 from rallebench.core.files import disk_error, is_full
 from rallebench.core.own_folders import removing_new_folders
@@ -32,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.lastResort.setFormatter(VisibleFormatter())
     try:
         args = _parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        load_env_file(Path(ENV_FILE), named_variables(words, args.workspace))
         verb = VERBS.entry(args.verb)
         with (
             _own_stdout() as out,

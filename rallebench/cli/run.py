@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ from rallebench.views.run_views import interval_note, printed_metrics, result_js
         ),
         flag("--metrics", "M,…"),
         flag("--max-errors", "N", type=int),
+        flags.MAX_USD,
         flag("--seed", type=int, default=0),
         *flags.MLFLOW,
         *flags.OVERRIDES,
@@ -75,6 +77,8 @@ def run(args: argparse.Namespace) -> Result:
         return _folder(workbench, args, files, options)
     else:
         prepared = run_requests.of_chain(workbench.workspace, args.chain, options, **continued)
+    budget = arguments.read_budget(args)
+    prepared = replace(prepared, options=replace(prepared.options, budget=budget))
     result = run_benchmark(workbench.runs, prepared)
     value = result_json(workbench.workspace, result)
     return Result(value, blocks(result, value))
@@ -91,7 +95,9 @@ def _folder(
     request = run_requests.batch_request(
         workbench.workspace, files, options, title=title, run=args.name, resume=args.resume
     )
-    run_options = RunOptions(max_errors=args.max_errors, track=options.track)
+    run_options = RunOptions(
+        max_errors=args.max_errors, track=options.track, budget=arguments.read_budget(args)
+    )
     try:
         result = follow_experiment(workbench.experiments, request, run_options)
     except StoppedError as error:

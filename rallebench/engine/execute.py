@@ -139,6 +139,7 @@ def _answers(
             reply_cache=cache,
             batch_size=options.batch_size,
             max_errors=options.max_errors,
+            budget=options.budget,
             observe=_observer(request, counts),
         )
         after += unread(earlier, judgements(request.flow.names, backends))

@@ -21,6 +21,7 @@ from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.rowfile import RowFile, count_rows, short, with_costs
+from rallebench.engine.spending import charge, charged_prices
 
 SUMMARIES = "summaries.json"
 """Summaries of the inputs of files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
@@ -118,7 +119,10 @@ class RowsFiller:
         yield Progress(request.label, before, len(inputs))
         if todo:
             backends = yield from under(request.label, self._context.load_models(request.llms))
-            failures = 0
+            failures, budget = 0, self._options.budget
+            prices = charged_prices(backends) if budget else {}
+            if budget:
+                budget.check()
             episodes = loop.run(
                 flows(request, {name: entry for name, (entry, _) in inputs.items()}),
                 (Question(name, "") for name in todo),
@@ -134,6 +138,8 @@ class RowsFiller:
                 new += len(added)
                 failures += bool(episode.error)
                 self._check(episode, failures == number and not before, number, len(todo))
+                if budget:
+                    charge(budget, episode, prices)
                 yield Progress(request.label, before + number, len(inputs))
         rows.settle((name, stamp) for name, (_, stamp) in inputs.items())
         return new

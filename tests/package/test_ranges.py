@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 from project import PROJECT, syntax_trees
 
-from rallebench.core.extras import EXTRAS, extra_with, install_line
+from rallebench.core.extras import EXTRAS, RUN_TIME, extra_with, install_line
 from tools.lock import LOCKED, lock_text, make_lock, package, read_ranges, uv_command
 
 RANGES = read_ranges()
@@ -123,6 +123,7 @@ def test_extras_of_messages_are_those_of_the_package() -> None:
         if extra != "dev"
     }
     assert declared == {extra: set(packages) for extra, packages in EXTRAS.items()}
+    assert sorted(RUN_TIME) == sorted(package(line) for line in RANGES.run_time)
 
 
 def test_an_absent_package_is_refused_with_one_install_line(

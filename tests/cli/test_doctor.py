@@ -1,0 +1,64 @@
+"""``doctor`` says what is installed, what is missing with its install line, and the machine; never a secret."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+from small_workspace import CommandLine
+
+from rallebench.core.extras import EXTRAS, RUN_TIME
+from rallebench.services import doctor
+from rallebench.services.doctor import InstalledPackage, diagnose, is_reachable
+
+
+def test_every_package_has_a_version_or_an_install_line(cli: CommandLine, workspace: Path) -> None:
+    found = cli.json("doctor")
+    packages = {package["name"]: package for package in found["packages"]}
+    extras = [name for names in EXTRAS.values() for name in names]
+    assert list(packages) == [*RUN_TIME, *extras]
+    for package in packages.values():
+        assert bool(package["version"]) != bool(package["install"])
+    assert packages["pymilvus"]["extra"] == "milvus"
+
+
+def test_the_machine_is_told(cli: CommandLine, workspace: Path) -> None:
+    found = cli.json("doctor")
+    assert 0 < found["memory_free"] <= found["memory"] and 0 < found["disk_free"] <= found["disk"]
+    assert found["cores"] >= 1 and found["threads"] >= 1
+    assert found["sizes"]["indexes"] > 0
+    text = cli("doctor").out
+    for word in ("Python", "memory", "disk", "threads", "network", "torch"):
+        assert word in text
+
+
+def test_variables_are_named_without_their_values(
+    cli: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-never-shown")
+    ran = cli("doctor")
+    assert "OPENAI_API_KEY" in ran.out and "sk-never-shown" not in ran.out + ran.err
+
+
+def test_a_missing_package_is_a_problem_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    absent = InstalledPackage("pypdf", "", "", "pip install pypdf")
+    optional = InstalledPackage("pymilvus", "", "milvus", "pip install pymilvus")
+    monkeypatch.setattr(doctor, "list_packages", lambda: (absent, optional))
+    assert diagnose(tmp_path).problems == ("pypdf is not installed: pip install pypdf",)
+
+
+def test_the_network_is_not_tried_where_offline_work_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        hub = server.getsockname()[:2]
+        monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+        assert diagnose(tmp_path, hub=hub).network is None
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        assert diagnose(tmp_path, hub=hub).network is True
+    assert not is_reachable(hub)

@@ -1,0 +1,111 @@
+"""``--max-usd`` stops paid work at a limit: what was spent is counted, what was answered is kept and resumed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loopback import Loopback, answer, send_json
+from small_workspace import RECORDS, CommandLine, add_llm
+
+CENT = {"prompt": 1000.0, "completion": 1000.0}
+"""Prices at which each reply of the stand-in, 10 tokens, costs one cent."""
+
+
+@pytest.fixture
+def server() -> Iterator[Loopback]:
+    with Loopback(answer("Titan")) as serving:
+        yield serving
+
+
+@pytest.fixture
+def paid(server: Loopback, workspace: Path) -> str:
+    """A model behind a server, at a cent a call, asked one by one."""
+    add_llm(
+        workspace,
+        "paid",
+        "openai_compatible",
+        model="m",
+        base_url=server.url,
+        prices=CENT,
+        concurrency=1,
+    )
+    return "paid"
+
+
+def questions_done(workspace: Path, run: str) -> int:
+    return int(json.loads((workspace / "runs" / run / "report.json").read_text())["n_done"])
+
+
+def state(workspace: Path, run: str) -> tuple[str, str]:
+    content = json.loads((workspace / "runs" / run / "state.json").read_text())
+    return content["state"], content["message"]
+
+
+def test_a_run_stops_at_its_limit_and_is_resumed(
+    cli: CommandLine, workspace: Path, paid: str, server: Loopback
+) -> None:
+    words = ("--batch-size", "1", "--metrics", "em")
+    ran = cli.run("costly", paid, *words, "--max-usd", "0.025")
+    assert ran.code == 130
+    assert "Stopped at the spending limit: 0.0" in ran.last and "of at most 0.025" in ran.last
+    done = questions_done(workspace, "costly")
+    assert 3 <= done < len(RECORDS)
+    stopped, message = state(workspace, "costly")
+    assert stopped == "stopped" and "spending limit" in message
+    asked = len(server.bodies)
+    ran = cli.run("costly", paid, *words, "--resume")
+    assert ran.code == 0 and state(workspace, "costly")[0] == "done"
+    assert len(server.bodies) <= asked + len(RECORDS) - done
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(
+    cli: CommandLine, workspace: Path, paid: str
+) -> None:
+    ran = cli.run("cheap", paid, "--metrics", "em", "--max-usd", "5")
+    assert ran.code == 0 and state(workspace, "cheap")[0] == "done"
+
+
+def test_replies_from_the_cache_cost_nothing(cli: CommandLine, workspace: Path, paid: str) -> None:
+    assert cli.run("first", paid, "--metrics", "em").code == 0
+    ran = cli.run("second", paid, "--metrics", "em", "--max-usd", "0.001")
+    assert ran.code == 0 and state(workspace, "second")[0] == "done"
+
+
+def test_a_free_model_has_no_limit(cli: CommandLine, workspace: Path) -> None:
+    assert cli.run("free", "titan", "--metrics", "em", "--max-usd", "0.000001").code == 0
+
+
+def test_a_model_without_prices_is_refused_before_it_is_asked(
+    cli: CommandLine, workspace: Path, server: Loopback
+) -> None:
+    add_llm(workspace, "unknown", "openai_compatible", model="m", base_url=server.url)
+    ran = cli.run("never", "unknown", "--metrics", "em", "--max-usd", "1")
+    assert ran.code == 2 and "needs the prices of 'unknown'" in ran.last
+    assert not server.bodies
+
+
+def test_a_server_that_counts_no_tokens_ends_the_run(
+    cli: CommandLine, workspace: Path, paid: str, server: Loopback
+) -> None:
+    reply = {"choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": "stop"}]}
+    server.behaviours = (send_json(reply),)
+    ran = cli.run("uncounted", paid, "--metrics", "em", "--max-usd", "1")
+    assert ran.code == 1 and "counts no tokens" in ran.last
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "inf", "nan"])
+def test_a_limit_that_cannot_be_is_refused(cli: CommandLine, workspace: Path, limit: str) -> None:
+    ran = cli.run("never", "titan", f"--max-usd={limit}")
+    assert ran.code == 2 and "must be above 0" in ran.last
+    assert not (workspace / "runs" / "never").exists()
+
+
+def test_all_variants_of_a_sweep_share_one_limit(
+    cli: CommandLine, workspace: Path, paid: str
+) -> None:
+    words = ("--chain", "read", "--llm", paid, "--dataset", "tiny-qa", "--metrics", "em")
+    ran = cli("sweep --no-mlflow --name s --batch-size 1 --vary k=1,2", *words, "--max-usd", "0.02")
+    assert ran.code == 130 and "spending limit" in ran.last
