@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import size
-from rallebench.core.parts import check_name
 from rallebench.services import disk
 from rallebench.services.doctor import bytes_below
-from rallebench.workspace.paths import WorkspaceFolder
 
 KINDS = ("run", "experiment", "index", "corpus", "dataset")
 
@@ -34,7 +31,7 @@ def delete(args: argparse.Namespace) -> Result:
     if args.for_good and args.kind != "run":
         raise UsageError(f"--for-good belongs to a run; a deleted {args.kind} is gone anyhow.")
     workbench = open_workbench(args)
-    place = _place(workbench.workspace, args.kind, args.name)
+    place = disk.find_place(workbench.workspace, args.kind, args.name)
     binned = workbench.workspace.run_bin / args.name
     before = bytes_below(place) + bytes_below(binned)
     deleters: dict[str, Callable[[str], str]] = {
@@ -50,17 +47,3 @@ def delete(args: argparse.Namespace) -> Result:
     freed = before - bytes_below(place) - bytes_below(binned)
     value = {"kind": args.kind, "name": args.name, "freed": freed, "said": [sentence]}
     return Result(value, (sentence, f"Freed {size(freed)} of disk."))
-
-
-def _place(workspace: WorkspaceFolder, kind: str, name: str) -> Path:
-    """The file or folder of a thing. Raises UsageError for a name that cannot be one."""
-    check_name(kind, name)
-    if kind == "dataset":
-        return workspace.dataset_paths().get(name, workspace.path / "datasets" / name)
-    folders = {
-        "run": workspace.runs,
-        "experiment": workspace.path / "experiments",
-        "index": workspace.indexes,
-        "corpus": workspace.corpora,
-    }
-    return folders[kind] / name

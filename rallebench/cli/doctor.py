@@ -16,6 +16,7 @@ NETWORK = {True: "reachable", False: "not reachable", None: "not tried: offline 
     about="examine the installation: packages, GPU, memory, disk, threads, network",
     example="rallebench doctor",
     order=97,
+    flags=(),
 )
 def doctor(args: argparse.Namespace) -> Result:
     """Examine the installation; a package that is missing comes with its install line."""

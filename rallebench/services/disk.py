@@ -128,3 +128,17 @@ def delete_run(workspace: WorkspaceFolder, runs: Runs, name: str, *, for_good: b
 def binned_runs(workspace: WorkspaceFolder) -> frozenset[str]:
     """Return the names of the runs in the bin."""
     return frozenset(file.parent.name for file in list_files(workspace.run_bin, "*/run.json"))
+
+
+def find_place(workspace: WorkspaceFolder, kind: str, name: str) -> Path:
+    """Return the file or folder of a thing of a ``kind``. Raises UsageError for a name that cannot be one."""
+    parts.check_name(kind, name)
+    if kind == "dataset":
+        return workspace.dataset_paths().get(name, workspace.path / "datasets" / name)
+    folders = {
+        "run": workspace.runs,
+        "experiment": workspace.path / "experiments",
+        "index": workspace.indexes,
+        "corpus": workspace.corpora,
+    }
+    return folders[kind] / name

@@ -200,7 +200,7 @@ def bytes_below(path: Path) -> int:
             if file.is_file() and not file.is_symlink():
                 total += file.stat().st_size
         except OSError:
-            continue  # it went away meanwhile
+            continue  # removed meanwhile
     return total
 
 

@@ -19,7 +19,7 @@ def cli(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
 
 
 def offers(script: str, *words: str) -> set[str]:
-    """What bash offers for the last of ``words``."""
+    """Words that bash offers for the last of ``words``."""
     quoted = " ".join(f"'{word}'" for word in words)
     call = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _rallebench; "
     show = 'printf "%s\\n" "${COMPREPLY[@]}"'

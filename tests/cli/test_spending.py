@@ -21,7 +21,7 @@ def server() -> Iterator[Loopback]:
 
 
 @pytest.fixture
-def paid(server: Loopback, workspace: Path) -> str:
+def paid_model(server: Loopback, workspace: Path) -> str:
     """A model behind a server, at a cent a call, asked one by one."""
     add_llm(
         workspace,
@@ -45,10 +45,10 @@ def state(workspace: Path, run: str) -> tuple[str, str]:
 
 
 def test_a_run_stops_at_its_limit_and_is_resumed(
-    cli: CommandLine, workspace: Path, paid: str, server: Loopback
+    cli: CommandLine, workspace: Path, paid_model: str, server: Loopback
 ) -> None:
     words = ("--batch-size", "1", "--metrics", "em")
-    ran = cli.run("costly", paid, *words, "--max-usd", "0.025")
+    ran = cli.run("costly", paid_model, *words, "--max-usd", "0.025")
     assert ran.code == 130
     assert "Stopped at the spending limit: 0.0" in ran.last and "of at most 0.025" in ran.last
     done = questions_done(workspace, "costly")
@@ -56,21 +56,23 @@ def test_a_run_stops_at_its_limit_and_is_resumed(
     stopped, message = state(workspace, "costly")
     assert stopped == "stopped" and "spending limit" in message
     asked = len(server.bodies)
-    ran = cli.run("costly", paid, *words, "--resume")
+    ran = cli.run("costly", paid_model, *words, "--resume")
     assert ran.code == 0 and state(workspace, "costly")[0] == "done"
     assert len(server.bodies) <= asked + len(RECORDS) - done
 
 
 def test_a_limit_that_is_not_reached_changes_nothing(
-    cli: CommandLine, workspace: Path, paid: str
+    cli: CommandLine, workspace: Path, paid_model: str
 ) -> None:
-    ran = cli.run("cheap", paid, "--metrics", "em", "--max-usd", "5")
+    ran = cli.run("cheap", paid_model, "--metrics", "em", "--max-usd", "5")
     assert ran.code == 0 and state(workspace, "cheap")[0] == "done"
 
 
-def test_replies_from_the_cache_cost_nothing(cli: CommandLine, workspace: Path, paid: str) -> None:
-    assert cli.run("first", paid, "--metrics", "em").code == 0
-    ran = cli.run("second", paid, "--metrics", "em", "--max-usd", "0.001")
+def test_replies_from_the_cache_cost_nothing(
+    cli: CommandLine, workspace: Path, paid_model: str
+) -> None:
+    assert cli.run("first", paid_model, "--metrics", "em").code == 0
+    ran = cli.run("second", paid_model, "--metrics", "em", "--max-usd", "0.001")
     assert ran.code == 0 and state(workspace, "second")[0] == "done"
 
 
@@ -88,11 +90,11 @@ def test_a_model_without_prices_is_refused_before_it_is_asked(
 
 
 def test_a_server_that_counts_no_tokens_ends_the_run(
-    cli: CommandLine, workspace: Path, paid: str, server: Loopback
+    cli: CommandLine, workspace: Path, paid_model: str, server: Loopback
 ) -> None:
     reply = {"choices": [{"index": 0, "message": {"content": "x"}, "finish_reason": "stop"}]}
     server.behaviours = (send_json(reply),)
-    ran = cli.run("uncounted", paid, "--metrics", "em", "--max-usd", "1")
+    ran = cli.run("uncounted", paid_model, "--metrics", "em", "--max-usd", "1")
     assert ran.code == 1 and "counts no tokens" in ran.last
 
 
@@ -104,8 +106,8 @@ def test_a_limit_that_cannot_be_is_refused(cli: CommandLine, workspace: Path, li
 
 
 def test_all_variants_of_a_sweep_share_one_limit(
-    cli: CommandLine, workspace: Path, paid: str
+    cli: CommandLine, workspace: Path, paid_model: str
 ) -> None:
-    words = ("--chain", "read", "--llm", paid, "--dataset", "tiny-qa", "--metrics", "em")
+    words = ("--chain", "read", "--llm", paid_model, "--dataset", "tiny-qa", "--metrics", "em")
     ran = cli("sweep --no-mlflow --name s --batch-size 1 --vary k=1,2", *words, "--max-usd", "0.02")
     assert ran.code == 130 and "spending limit" in ran.last
