@@ -86,6 +86,11 @@ def _leave_out(owner: str, module: str, fault: str, error: BaseException) -> Non
     _LOG.warning(sentence)
 
 
+def plugin_warnings() -> tuple[str, ...]:
+    """A sentence for each plug-in that is left out, of the registries read so far."""
+    return tuple(_BROKEN.values())
+
+
 @contextmanager
 def _undone_on_failure() -> Iterator[None]:
     undo: list[Callable[[], object]] = []

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from distributions import Install, installing  # noqa: F401 - a fixture
 from loopback import Loopback, fail, hang, models, serving
 from page_views import ended, refused, text_of, texts, view_of
 from tiny_gguf import save_gguf, write_converted
@@ -17,6 +19,7 @@ from rallebench.core.errors import BackendError, BadFileError, NotFoundError, Us
 from rallebench.gui.frame import Page
 from rallebench.gui.places import _models_add
 from rallebench.gui.places.models import progress
+from rallebench.llms import LLMS
 
 KEY = "sk-typed-0123456789abcdef"
 
@@ -24,6 +27,16 @@ KEY = "sk-typed-0123456789abcdef"
 def card(page: Page, name: str) -> str:
     cards = page.call("models.refresh").html["models-cards"].split("<article")
     return next(x for x in cards if f">{name}</a>" in x)
+
+
+def test_a_broken_plug_in_is_named_once_with_its_mend(page: Page, install: Install) -> None:
+    install(LLMS, "gone_model", "import no_such_module_of_anybody")
+    for _ in range(2):
+        drawn = view_of(page, "models/list")
+    (words,) = re.findall(r'<div id="models-plugins"><p class="warn">(.*?)</p></div>', drawn)
+    assert "The plug-in &#39;gone_model&#39; is left out" in words
+    assert "update or uninstall gone_model" in words
+    assert "gone_model" in page.call("models.refresh").html["models-plugins"]
 
 
 def test_every_model_has_a_card_with_state_memory_and_price(page: Page) -> None:

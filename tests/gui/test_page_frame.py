@@ -19,7 +19,7 @@ from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
 from rallebench.gui.app import script, server_functions, skeleton, style
 from rallebench.gui.events import Event
-from rallebench.gui.frame import Page
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.streams import PatchStream
 from rallebench.gui.wording import on_page
@@ -27,10 +27,11 @@ from rallebench.services.jobs import Job
 
 
 def test_the_places_are_tabs_in_the_order_of_work(page: Page) -> None:
-    labels = [place.traits["label"] for place in page.places]
-    assert labels == ["Build", "Runs", "Experiments", "Data", "Models"]
+    entries = sorted(map(PLACES.entry, PLACES.names()), key=lambda entry: entry.traits["order"])
+    assert {"build", "runs", "experiments", "data", "models"} <= {entry.name for entry in entries}
     html = skeleton(page)
-    assert all(f'data-place="{name}"' in html for name in ("build", "runs", "data"))
+    tabs = re.findall(r'data-place="([^"]+)" href="#/([^"]+)">([^<]+)<', html)
+    assert tabs == [(e.name, page.first_view(e.name), e.traits["label"]) for e in entries]
     assert all(f'id="v-{view.replace("/", "-")}"' in html for view in page.views)
 
 

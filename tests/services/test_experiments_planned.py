@@ -19,7 +19,7 @@ from rallebench.core.report import Estimate
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine import dry_run
-from rallebench.gui.places.experiments import facts
+from rallebench.gui.places._plan import facts
 from rallebench.services import experiment_jobs, forecasts
 from rallebench.services.workbench import Workbench
 from rallebench.views import (

@@ -8,17 +8,15 @@ from datetime import datetime
 
 from markupsafe import Markup
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.forecast import Forecast
-from rallebench.core.numbers import plural
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs, panels
 from rallebench.gui.addresses import ExperimentAddress, ExperimentsAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
-from rallebench.gui.html import attributes, escape, warning
-from rallebench.gui.jobs import doing_now, progress_words
+from rallebench.gui.html import escape
+from rallebench.gui.jobs import progress_words
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import (
@@ -30,16 +28,12 @@ from rallebench.gui.places._design import (
     varied_chain,
     window_design,
 )
-from rallebench.gui.wording import on_page
-from rallebench.render.experiments import span
-from rallebench.render.numbers import moment, text, time_range
+from rallebench.gui.places._plan import estimating, plan
+from rallebench.render.numbers import moment
 from rallebench.services import experiment_jobs
-from rallebench.services.experiment_jobs import PILOT
-from rallebench.services.forecasts import CHANGING
-from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_design
 from rallebench.views import experiment_groups as groups
-from rallebench.views.experiment_design import Design, command
+from rallebench.views.experiment_design import Design
 from rallebench.views.experiment_groups import ExperimentRow
 
 
@@ -315,132 +309,3 @@ def beside(group: ExperimentRow) -> Markup:
         if not group.sure:
             words += ", too few questions" if group.sure is None else ", not shown"
     return Markup("{}<small>{}</small>").format(group.beside, words)
-
-
-# the plan
-
-
-NOUNS = {"sweep": "variant", "tradeoff": "measurement", "batch": "chain", "baselines": "baseline"}
-MOST_NOTES = 4
-FORM = "#x-form"
-"""The form of the steps, sent by the plan's buttons."""
-
-
-def plan(page: Page, event: Event, design: Design) -> Markup:
-    """The plan, or the reason why there is none yet."""
-    try:
-        request = design_request(page, event, design)
-        value = page.workbench.forecasts.forecast(request)
-    except RalleError as error:
-        run = html.button("Run", "experiments.run", kind="primary", disabled=True)
-        return Markup('<h3>Plan</h3><p class="x-lacks" role="status">{}</p>{}').format(
-            on_page(error), run
-        )
-    pilot = page.workbench.jobs.get(PILOT, request.name)
-    words = command(request)
-    shell = Markup('<p class="pre">{}</p>').format(words)
-    shell = html.fold("The same on the command line", shell, id="x-command") if words else Markup()
-    return _draw_steps(design, value, request.name, pilot) + shell
-
-
-def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -> Markup:
-    noun = NOUNS.get(design.kind, "run")
-    verb = "Start" if noun == "run" else "Run"
-    if 0 < value.left < value.questions:
-        verb = "Continue"
-    notes, runs = list(map(warning, value.notes)), value.runs
-    warned, more = Markup().join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
-    if more:
-        warned += html.fold(f"{len(more)} more notes", Markup().join(more))
-    listing = Markup()
-    for run in runs:
-        left = f", {run.left:,} left" if run.left != run.questions else ""
-        listing += Markup("<li>{}<small>{:,} questions{}</small></li>").format(
-            run.label, run.questions, left
-        )
-    if listing:
-        listing = Markup('<ul class="x-list">{}</ul>').format(listing)
-        listing = html.fold(plural(len(runs), "run"), listing, id="x-runs")
-    label = f"{verb} {plural(value.count, noun)}" if value.count else "Run"
-    run_button = html.button(label, "experiments.run", kind="primary", with_=FORM)
-    measured = value.basis.endswith("asked")
-    measure = estimating(pilot, measured=measured) if value.left and runs else Markup()
-    follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
-    return Markup(
-        '<h3 data-on="none"{}>Plan <small id="x-counting" role="status"></small></h3>'
-        '<div class="x-big">{}</div>{}{}{}<div id="x-estimate">{}</div>{}'
-    ).format(
-        follow,
-        _big(value, noun),
-        html.bullets(facts(value), "x-list"),
-        warned,
-        listing,
-        measure,
-        run_button,
-    )
-
-
-def _big(value: Forecast, noun: str) -> Markup:
-    duration, about = "–", "time not known yet"
-    if value.questions and not value.left:
-        duration, about = "0 s", "all answered"
-    elif value.cached and value.cached == value.generations.high:
-        duration, about = "a few s", "from the cache"
-    elif value.seconds is not None:
-        duration, about = time_range(*value.seconds[1:]), value.basis
-    elif value.builds:
-        about = "time not known before the indexes are built"
-    price, of = "none", "local model"
-    if value.usd is None:
-        price, of = "unknown", "not measured yet or no price is set"
-    elif value.usd:
-        price, of = text(value.usd, "usd"), "price"
-    left = "questions"
-    if value.left != value.questions:
-        left = f"of {value.questions:,} questions left"
-    runs = f"{noun}{'s' * (value.count != 1)}"
-    cells = [(f"{value.count:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
-    if not value.questions:  # without questions there is nothing to say about them
-        cells.pop(1)
-    return Markup().join(
-        Markup("<div><b>{}</b><span>{}</span></div>").format(figure, words)
-        for figure, words in cells
-    )
-
-
-def facts(value: Forecast) -> list[str]:
-    """Calls, cache hits, indexes, and the detectable difference, in sentences."""
-    lines = []
-    if value.questions and not value.left:
-        lines.append("Every question is answered already, so this costs nothing.")
-    if calls_to_models := value.generations.high or value.generations.low:
-        calls = f"{span(value.generations)} call{'s' * (calls_to_models != 1)} to models"
-        if value.cached:
-            known = "all" if value.cached == value.generations.high else f"{value.cached:,} of them"
-            calls += f", {known} from the cache,"
-        count = value.retrievals.high or value.retrievals.low
-        searches = f"{span(value.retrievals)} search{'es' * (count != 1)}"
-        lines.append(f"{calls} and {searches}.")
-    if value.builds and (took := value.building):
-        count = len(value.builds)
-        each = "an index" if count == 1 else f"{count:,} indexes"
-        lines.append(f"Building {each} takes {time_range(*took[1:])}.")
-    if value.smallest and value.smallest < 1:
-        questions = max(run.questions for run in value.runs)
-        sentence = f"{questions:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
-        share = f"{100 * CHANGING:.0f} % of the answers change"
-        few = (
-            value.smallest > CHANGING
-        )  # even more answers would have to change, all in one direction
-        lines.append(f"{sentence}, if {'every change is for the better' if few else share}.")
-    return lines
-
-
-def estimating(pilot: Job | None, *, measured: bool = False) -> Markup:
-    """The button that measures, or the progress of the measurement."""
-    if pilot is not None and not pilot.done:
-        news = doing_now(pilot) or "beginning"
-        return jobs.going(pilot, f"Asking 3 questions of each run · {news}")
-    label = "Estimate again" if measured else "Estimate the cost"
-    title = "Asks 3 questions of each run; their answers are kept"
-    return jobs.going(pilot) + html.button(label, "experiments.estimate", title=title, with_=FORM)
