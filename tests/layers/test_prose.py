@@ -122,7 +122,7 @@ DONE = frozenset(
 CEILINGS = {
     "rallebench": {"opening": 27, "participle": 137, "name in _of": 113, "phrase": 57},
     "programs": {"opening": 137, "participle": 181, "name in _of": 62, "phrase": 67},
-    "documents": {"phrase": 10},
+    "documents": {"phrase": 0},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""
 
