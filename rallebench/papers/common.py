@@ -67,10 +67,10 @@ def register_each(
         suite(name, about=about, **traits)(of_member(member))
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
+def list_names(names: Sequence[str], most: int = 5) -> str:
     """The first names, and how many more there are.
 
-    >>> listed(["a", "b", "c"], 2)
+    >>> list_names(["a", "b", "c"], 2)
     'a, b and 1 more'
     """
     more = len(names) - most
@@ -83,13 +83,15 @@ def note_on(ids: Sequence[str], what: str) -> tuple[str, ...]:
     >>> note_on(["a", "b"], "records have no answer")
     ('2 records have no answer: a, b.',)
     """
-    return sentences((len(ids), f"{len(ids)} {what}: {listed(ids)}."))
+    return sentences((len(ids), f"{len(ids)} {what}: {list_names(ids)}."))
 
 
-def counted(counts: Mapping[str, int], endings: Mapping[str, str], of: str) -> tuple[str, ...]:
+def count_sentences(
+    counts: Mapping[str, int], endings: Mapping[str, str], of: str
+) -> tuple[str, ...]:
     """A sentence for every count that is not 0: the number, ``of`` and the ending of its key.
 
-    >>> counted({"empty": 2}, {"empty": "are empty", "long": "are too long"}, "of 9 answers")
+    >>> count_sentences({"empty": 2}, {"empty": "are empty", "long": "are too long"}, "of 9 answers")
     ('2 of 9 answers are empty.',)
     """
     return tuple(f"{n} {of} {end}." for key, end in endings.items() if (n := counts.get(key)))
@@ -126,7 +128,7 @@ def check_file(path: Path, what: str) -> None:
         raise NotFoundError(f"{path} does not exist; it should hold {what}.")
 
 
-def means_of(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, Any]]:
+def metric_means(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, Any]]:
     """Metric → its mean with interval as JSON, of the values of all rows."""
     return {
         name: asdict(mean) for name, mean in means(columns, ranges=score_bounds(columns)).items()
@@ -153,7 +155,7 @@ REUSED = "reused"
 """The stop reason of an answer that exists already."""
 
 
-def flow_of(
+def flow_spec(
     workflow: str,
     make_flow: Callable[[Question], Flow],
     settings: Mapping[str, Any],
@@ -170,14 +172,14 @@ def replay(answer: str) -> Flow:
     return Outcome(reply.text, REUSED)
 
 
-def scored_by(names: Sequence[str]) -> Callable[[Example, Episode], Values]:
+def score_by(names: Sequence[str]) -> Callable[[Example, Episode], Values]:
     """The scores of these registered metrics as an experiment's own."""
     return lambda example, episode: {
         score.metric: score.value for score in score_episode(episode, example, names)
     }
 
 
-def definitions_of(names: Iterable[str]) -> dict[str, str]:
+def metric_definitions(names: Iterable[str]) -> dict[str, str]:
     """Registered metric → its label and definition."""
     return {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names}
 

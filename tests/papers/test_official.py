@@ -27,7 +27,7 @@ def examples(texts: list[str]) -> list[Example]:
 
 
 @pytest.fixture(autouse=True)
-def known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def known_digests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     content = b'{"query": "Who?"}\n'
     blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
     sets = {

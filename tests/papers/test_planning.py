@@ -20,23 +20,23 @@ from rallebench.services.workbench import Workbench
 pytestmark = pytest.mark.usefixtures("small_suites")
 
 
-def asked(
+def suite_request(
     bench: Workbench, suite: str, llm: str = "titan", limit: int | None = None, **settings: str
 ) -> ExperimentRequest:
     return ExperimentRequest(bench.workspace, llm, SUITES.settings(suite, settings), limit)
 
 
-def planned(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Forecast:
-    return plan(suite, asked(bench, suite, **more), name)
+def plan_suite(bench: Workbench, suite: str, name: str = "n", **more: Any) -> Forecast:
+    return plan(suite, suite_request(bench, suite, **more), name)
 
 
 def run(bench: Workbench, suite: str, name: str = "n", **more: Any) -> None:
-    list(run_suite(bench, suite, asked(bench, suite, **more), name, track=False))
+    list(run_suite(bench, suite, suite_request(bench, suite, **more), name, track=False))
 
 
 def test_parts_calls_and_searches_are_counted_without_loading_anything(bench: Workbench) -> None:
     before = everything(bench.workspace.path)
-    found = planned(bench, "small-alone", times="3", search="true", limit=5)
+    found = plan_suite(bench, "small-alone", times="3", search="true", limit=5)
     assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
         (f"time {n}", 5, 5, Range(5, 5), Range(5, 5)) for n in (1, 2, 3)
     ]
@@ -47,36 +47,38 @@ def test_parts_calls_and_searches_are_counted_without_loading_anything(bench: Wo
 
 def test_what_a_run_of_that_name_has_answered_is_not_left(bench: Workbench) -> None:
     run(bench, "small-alone", times="1")
-    actual = [(p.left, p.generations) for p in planned(bench, "small-alone", times="2").runs]
+    actual = [(p.left, p.generations) for p in plan_suite(bench, "small-alone", times="2").runs]
     assert actual == [(0, Range(0, 0)), (8, Range(8, 8))]
 
 
 def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench) -> None:
-    first, judged = planned(bench, "small-judged").runs
+    first, judged = plan_suite(bench, "small-judged").runs
     assert (first.depends, judged.depends, judged.questions, judged.run) == (False, True, 8, "")
-    assert "judged: made of the answers of earlier runs" in planned(bench, "small-judged").notes[0]
+    assert (
+        "judged: made of the answers of earlier runs" in plan_suite(bench, "small-judged").notes[0]
+    )
     run(bench, "small-judged")
-    again = planned(bench, "small-judged")
+    again = plan_suite(bench, "small-judged")
     expected = [(False, 0), (False, 0)]
     assert [(p.depends, p.left) for p in again.runs] == expected
     assert again.notes == ()
 
 
 def test_an_end_that_only_answers_tell_is_said_to_be_open(bench: Workbench) -> None:
-    found = planned(bench, "small-unforeseen")
+    found = plan_suite(bench, "small-unforeseen")
     assert [(p.label, p.depends) for p in found.runs] == [("time 1", False), ("time 2", True)]
     assert found.open_end == "How many runs there are depends on the answers; at least 1."
     run(bench, "small-unforeseen")
-    assert [p.label for p in planned(bench, "small-unforeseen").runs] == ["time 1"]
-    assert not planned(bench, "small-unforeseen").notes
+    assert [p.label for p in plan_suite(bench, "small-unforeseen").runs] == ["time 1"]
+    assert not plan_suite(bench, "small-unforeseen").notes
 
 
 def test_a_name_of_other_settings_is_refused_before_anything_runs(bench: Workbench) -> None:
     run(bench, "small-alone", times="1")
     with pytest.raises(MismatchError, match=r"settings\.words = 'short', you asked for 'long'"):
-        planned(bench, "small-alone", words="long")
+        plan_suite(bench, "small-alone", words="long")
     with pytest.raises(UsageError, match="needs a language model"):
-        planned(bench, "small-alone", llm="")
+        plan_suite(bench, "small-alone", llm="")
 
 
 def costs(forecast: Forecast) -> PilotCosts:
@@ -93,15 +95,15 @@ def test_a_suite_that_asks_no_model_says_so_and_costs_nothing() -> None:
 # what it would cost
 
 
-def probed(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> Forecast:
-    found = planned(bench, suite, **more)
-    *_, last = probe(bench, found, asked(bench, suite, **more), questions=questions)
+def probe_suite(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> Forecast:
+    found = plan_suite(bench, suite, **more)
+    *_, last = probe(bench, found, suite_request(bench, suite, **more), questions=questions)
     assert isinstance(last, Forecast)
     return last
 
 
 def test_a_few_questions_are_answered_and_carried_over_to_all_left(bench: Workbench) -> None:
-    found = probed(bench, "small-alone")
+    found = probe_suite(bench, "small-alone")
     assert [sample.questions for sample in costs(found).samples if sample] == [2, 2]
     assert costs(found).total["model_calls"] == Interval(16, 16, 16)
     assert costs(found).total["completion_tokens"].value == 16
@@ -113,7 +115,7 @@ def test_a_few_questions_are_answered_and_carried_over_to_all_left(bench: Workbe
 
 
 def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
-    probed(bench, "small-alone", times="1")
+    probe_suite(bench, "small-alone", times="1")
     run(bench, "small-alone", times="1")
     steps = [
         step
@@ -124,7 +126,7 @@ def test_what_the_probe_asked_is_not_asked_again(bench: Workbench) -> None:
 
 
 def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) -> None:
-    found = probed(bench, "small-judged")
+    found = probe_suite(bench, "small-judged")
     assert [sample.questions for sample in costs(found).samples if sample] == [2, 2]
     assert costs(found).parts[1]["model_calls"].value == 8
 
@@ -136,7 +138,7 @@ def cost(seconds: float = 1.0, usd: float | None = None) -> dict[str, float | No
 
 
 def test_the_bounds_are_those_of_the_least_and_the_largest_question(bench: Workbench) -> None:
-    made = planned(bench, "small-alone", times="1")
+    made = plan_suite(bench, "small-alone", times="1")
     rows = (cost(1.0, 0.5), cost(3.0, 0.5))
     total = costs(made.measure([PilotSample(2, 0, rows)])).total
     assert total["seconds"] == Interval(16, 8, 24)
@@ -147,7 +149,7 @@ def test_the_bounds_are_those_of_the_least_and_the_largest_question(bench: Workb
 def test_a_part_that_was_not_reached_is_estimated_from_similar_parts_and_says_so(
     bench: Workbench,
 ) -> None:
-    made = planned(bench, "small-alone", times="2")
+    made = plan_suite(bench, "small-alone", times="2")
     found = made.measure([PilotSample(2, 1, (cost(), cost()), "It broke."), None])
     assert costs(found).parts[1]["seconds"].value == 8
     assert "time 2: not asked; estimated from similar runs." in found.notes
@@ -161,9 +163,9 @@ def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench)
         BackendError,
         match="All 2 questions that the probe asked of 'time 1' failed: The script of 'mute'",
     ):
-        probed(bench, "small-alone", llm="mute")
+        probe_suite(bench, "small-alone", llm="mute")
     with pytest.raises(UsageError, match="at least 1"):
-        probed(bench, "small-alone", questions=0)
+        probe_suite(bench, "small-alone", questions=0)
 
 
 def forgiving(asked: ExperimentRequest) -> Experiment:
@@ -197,7 +199,7 @@ def test_why_parts_could_not_be_probed_is_said_where_the_suite_goes_on_without_t
 
 
 def test_an_unprobed_part_is_estimated_from_others_beside_the_reason(bench: Workbench) -> None:
-    made = planned(bench, "small-alone", times="2")
+    made = plan_suite(bench, "small-alone", times="2")
     down = PilotSample(0, 0, (), "The server is down.")
     found = made.measure([PilotSample(1, 0, (cost(usd=0.0),)), down])
     assert costs(found).parts[1]["seconds"].value == 8 and costs(found).total["seconds"].value == 16

@@ -29,7 +29,7 @@ from rallebench.core.types import (
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.common import scored_run
 from rallebench.metrics.judges import Judgement, judgement_outcome
-from rallebench.papers.common import flow_of
+from rallebench.papers.common import flow_spec
 
 SETTINGS = {
     "words": Setting(str, "short", choices=("short", "long"), about="how answers are to be"),
@@ -62,7 +62,7 @@ def right(example: Example, episode: Episode) -> Mapping[str, float | None]:
 def part(asked: ExperimentRequest, number: int) -> RunRequest:
     settings = {**asked.settings, "times": number}
     retrievers = ("tiny",) if asked.settings["search"] else ()
-    flow = flow_of(
+    flow = flow_spec(
         "small", lambda q: asking(q, asked, f"{number}"), settings, (asked.llm,), retrievers
     )
     columns = {"right": "whether the answer stands in the reply"}
@@ -116,7 +116,7 @@ def judged(asked: ExperimentRequest) -> Experiment:
     said = {qid: episode.answer for qid, episode in first.episodes.items()}
     again = yield scored_run(
         f"judged {len(str(said))}",
-        flow_of(
+        flow_spec(
             "small-judge",
             lambda question: judging(question, asked, said[question.qid]),
             {"said": said},

@@ -37,7 +37,7 @@ from rallebench.papers.barag.judged import (
 )
 from rallebench.papers.barag.runs import AnswerRow, BaragRun, read_runs
 from rallebench.papers.barag.study import JUDGE_PROMPTS
-from rallebench.papers.common import declare_compat, declare_prompts, flow_of, replay
+from rallebench.papers.common import declare_compat, declare_prompts, flow_spec, replay
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
 """The settings of the judge that the report lists."""
@@ -183,7 +183,7 @@ def _run(
     )
     return scored_run(
         run.name,
-        flow_of(
+        flow_spec(
             "barag-answers",
             lambda question: replay(answers[question.qid]),
             {"answers": digest(answers)},

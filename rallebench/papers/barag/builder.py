@@ -47,7 +47,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 )
 def barag(request: ExperimentRequest) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
-    plan = planned(request)
+    plan = make_plan(request)
     store: RowFile = yield stages.articles(plan)
     dated: RowFile = yield stages.dates(plan, store)
     if plan.settings.recency and plan.after is not None:
@@ -57,7 +57,7 @@ def barag(request: ExperimentRequest) -> Experiment:
     return _report(plan, store, written, checked)
 
 
-def planned(request: ExperimentRequest) -> BaragPlan:
+def make_plan(request: ExperimentRequest) -> BaragPlan:
     """Return the plan. Raises UsageError for every fault of the request."""
     settings = request.read(BaragBuilderSettings)
     kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else choose_source(request)

@@ -218,7 +218,7 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[C
         "5-checks",
         "quality checks",
         lambda: inputs,
-        make=lambda question: [_checked(plan, question, None)],
+        make=lambda question: [_check_row(plan, question, None)],
         depends_on=lambda question: [as_json(question), *more],
     )
     if not models:
@@ -227,7 +227,7 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[C
         stage,
         make=None,
         flow=flow,
-        read=lambda question, episode: [_checked(plan, question, episode)],
+        read=lambda question, episode: [_check_row(plan, question, episode)],
         llms=models,
     )
 
@@ -285,7 +285,7 @@ def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mappi
     return near
 
 
-def _checked(plan: BaragPlan, question: CheckInput, episode: Episode | None) -> CheckedRow:
+def _check_row(plan: BaragPlan, question: CheckInput, episode: Episode | None) -> CheckedRow:
     """The row of a question. ``episode``: of the flow that asked for verdicts, None if no model was asked."""
     answered = episode is not None and not episode.error
     checks = Checks.from_text(episode.answer) if episode and answered else Checks()

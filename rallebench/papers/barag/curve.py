@@ -55,7 +55,7 @@ from rallebench.papers.barag.workflow_uncertain import (
     Branches,
     Rule,
     best_score,
-    both,
+    both_branches,
     certainty,
     declare_draft_passages,
     find_branches,
@@ -197,7 +197,7 @@ def _run(
     return study.run(
         "both branches",
         "barag-both",
-        partial(both, rule=rule, ask=ask),
+        partial(both_branches, rule=rule, ask=ask),
         {"samples": rule.samples, "draft_passages": rule.draft_passages, "ask": ask},
         score,
         {**worth, **tokens} if has_worth else tokens,
@@ -324,7 +324,7 @@ def _report(
     }
     signals: dict[str, object] = {}
     for signal in curves:
-        signals[f"{signal}_auroc"] = points.helps(cases, signal)
+        signals[f"{signal}_auroc"] = points.signal_auroc(cases, signal)
         if signal in trials:
             point, always = trials[signal]
             signals[f"{signal}_held_out"] = {**point.to_json(), "always": always.to_json()}

@@ -51,7 +51,7 @@ from rallebench.papers.barag.study import (
     with_articles,
 )
 from rallebench.papers.barag.workflow import MODES
-from rallebench.papers.barag.workflow_uncertain import Rule, uncertain
+from rallebench.papers.barag.workflow_uncertain import Rule, uncertain_agent
 from rallebench.papers.common import differs_by
 
 ALL = (*MODES, "uncertain")
@@ -218,13 +218,13 @@ def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) ->
 
 def _run(study: Study, mode: str, rule: Rule, judge: Scorer | None) -> RunRequest:
     settings: Json = {"mode": mode}
-    flow = MODES.get(mode, uncertain)
+    flow = MODES.get(mode, uncertain_agent)
     if mode == "uncertain":
         # Samples are drawn only for agreement, and then at least three.
         samples = max(3, rule.samples) if rule.signal == "agreement" else 0
         rule = replace(rule, samples=samples)
         settings = {"mode": mode, **as_json(rule)}
-        flow = partial(uncertain, rule=rule)
+        flow = partial(uncertain_agent, rule=rule)
     return study.run(
         mode,
         f"barag-{mode}",

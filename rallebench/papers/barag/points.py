@@ -146,7 +146,7 @@ def cuts(cases: Sequence[BranchedCase], signal: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys([*inside, round(above, 6)]))
 
 
-def helps(cases: Sequence[BranchedCase], signal: str) -> float | None:
+def signal_auroc(cases: Sequence[BranchedCase], signal: str) -> float | None:
     """How well the signal tells the questions that passages help from the others: the area under the ROC curve, 0.5 for chance.
 
     None where all questions are alike, or the signal is not known of some.

@@ -45,7 +45,7 @@ from rallebench.papers.barag.workflow import (
     context_text,
 )
 from rallebench.papers.barag.workflow_uncertain import declines
-from rallebench.papers.common import behind_api, declare_prompts, flow_of
+from rallebench.papers.common import behind_api, declare_prompts, flow_spec
 
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
 JUDGE_PROMPTS = tuple(
@@ -160,7 +160,7 @@ class Study:
         settings = {**self.settings, **settings, **self.wording.run_settings}
         llms = dict.fromkeys((self.request.llm, *(self.agent.drafter,) * drafts))
         names = tuple(llms), (self.agent.retriever,) * searches
-        asking = flow_of(workflow, partial(flow, agent=self.agent), settings, *names)
+        asking = flow_spec(workflow, partial(flow, agent=self.agent), settings, *names)
         every = self.set.examples if examples is None else examples
         ref = DatasetRef(self.name)
         run = scored_run(label, asking, ref, every, score, columns, judges=judges)

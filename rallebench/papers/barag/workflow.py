@@ -171,7 +171,7 @@ def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
 
 
 @register_mode("barag-basic")
-def basic(question: Question, *, agent: BaragAgent) -> Flow:
+def basic_agent(question: Question, *, agent: BaragAgent) -> Flow:
     """The model may query the database, but should save tokens; then it answers."""
     sent = lay_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
     words = agent.prompts.basic_decide
@@ -188,7 +188,7 @@ def basic(question: Question, *, agent: BaragAgent) -> Flow:
 
 
 @register_mode("barag-advanced")
-def advanced(question: Question, *, agent: BaragAgent) -> Flow:
+def advanced_agent(question: Question, *, agent: BaragAgent) -> Flow:
     """The model answers, is asked whether more information would have helped, and then perhaps reads passages."""
     drafted = yield from draft(question, agent)
     wants = yield from more_information(question, drafted, agent)
@@ -205,8 +205,8 @@ MODES = {
     "baseline": baseline,
     "gt": ground_truth,
     "naive": naive,
-    "basic": basic,
-    "advanced": advanced,
+    "basic": basic_agent,
+    "advanced": advanced_agent,
 }
 
 
@@ -248,7 +248,7 @@ def decision(
 ) -> SubFlow[bool | None]:
     """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
     if agent.calls == "text":
-        sent = _joined(sent, words)
+        sent = _append_words(sent, words)
         reply = yield Generate(
             agent.drafter, sent, max_tokens=64, temperature=0.0, seed=agent.seed, roomy=True
         )
@@ -315,7 +315,7 @@ def _history(question: Question, agent: BaragAgent) -> tuple[Message, ...]:
     return recent_turns(question.history) if agent.history else ()
 
 
-def _joined(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
+def _append_words(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
     """``words`` at the end of the user's last message: not every model takes two user messages in a row."""
     *before, last = sent
     if last.role == "user":

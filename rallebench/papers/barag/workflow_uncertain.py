@@ -112,7 +112,7 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
 
 
 @register_mode("barag-uncertain", form={**MODE_FORM, **dataclass_form(Rule)})
-def uncertain(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
+def uncertain_agent(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
     """The draft is the answer if it is certain enough; else passages are read."""
     hits: tuple[Hit, ...] | None = None
     if rule.signal == "retrieval" or rule.draft_passages:
@@ -152,7 +152,7 @@ class Branches:
         return self.draft if branch == "draft" else self.read
 
 
-def both(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
+def both_branches(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
     """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages, the episode's answer."""
     if (refused := refusal(question)) is not None:
         return refused

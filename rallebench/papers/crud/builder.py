@@ -43,7 +43,7 @@ from rallebench.papers.crud.builder_rows import (
     TaskInput,
     TaskRow,
 )
-from rallebench.papers.crud.records import CrudTask, declare_tasks, tasks_of
+from rallebench.papers.crud.records import CrudTask, declare_tasks, find_tasks
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "summary": ("ARTICLE",),
@@ -82,7 +82,7 @@ class CrudBuilderSettings:
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a dataset."""
     settings = request.read(CrudBuilderSettings)
-    tasks = tasks_of(settings.tasks)
+    tasks = find_tasks(settings.tasks)
     files = [WRITTEN[task.name].prompt for task in tasks if task.name in WRITTEN]
     prompts = read_prompts("crud", settings.prompts, {file: PROMPTS[file] for file in files})
     if prompts and not request.llm:
@@ -104,7 +104,7 @@ def crud(request: ExperimentRequest) -> Experiment:
                     f"{task.name}: no {size} articles share a word that is not in most of them."
                 )
         if task.name in WRITTEN:
-            rows = yield _written(request, task, label, inputs, prompts)
+            rows = yield _written_records(request, task, label, inputs, prompts)
         else:
             rows = yield _continuations(task, label, inputs)
         records[task.name] = [row for row in kept_rows(rows) if not row.get("error")]
@@ -184,7 +184,7 @@ def _continuations(task: CrudTask, label: str, inputs: Inputs) -> RowsRequest[Ta
     )
 
 
-def _written(
+def _written_records(
     request: ExperimentRequest,
     task: CrudTask,
     label: str,

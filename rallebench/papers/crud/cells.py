@@ -31,7 +31,7 @@ from rallebench.engine.clusters import find_clusters
 from rallebench.experiments.common import scored_run
 from rallebench.metrics.similarity import similarity
 from rallebench.metrics.unpenalised_bleu import ORDERS
-from rallebench.papers.common import REUSED, behind_api, flow_of, replay
+from rallebench.papers.common import REUSED, behind_api, flow_spec, replay
 from rallebench.papers.crud import predictions
 from rallebench.papers.crud.judge import QuestEntry
 from rallebench.papers.crud.questing import (
@@ -242,7 +242,7 @@ def _run(plan: CellPlan, label: str) -> RunRequest:
     workflow = "crud" if llm else "crud-retrieval"
     return scored_run(
         label,
-        flow_of(workflow, flow, settings, (llm,) * bool(llm), (plan.index,) * bool(plan.k)),
+        flow_spec(workflow, flow, settings, (llm,) * bool(llm), (plan.index,) * bool(plan.k)),
         DatasetRef(plan.records.name),
         tuple(record_example(plan, record) for record in plan.chosen),
         lambda example, episode: answer_values(plan, records[example.question.qid], episode),

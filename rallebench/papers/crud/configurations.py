@@ -88,7 +88,7 @@ def make_grid(request: ExperimentRequest, settings: CrudGridSettings) -> Grid:
     _refusal(request, s, "retriever", base.retriever, base)
     base = _plain(base)
     unlike = dict.fromkeys([base, *(config for row in values.values() for config in row.values())])
-    return Grid(base, values, _ordered(list(unlike)), impossible)
+    return Grid(base, values, _run_order(list(unlike)), impossible)
 
 
 def _values(name: str, text: str, base: Any) -> list[Any]:
@@ -155,7 +155,7 @@ _MODELS = (
 """The models of retrievers: setting, noun, default, and a function that says whether one must be fetched."""
 
 
-def _ordered(configs: list[Config]) -> tuple[Config, ...]:
+def _run_order(configs: list[Config]) -> tuple[Config, ...]:
     """One model after another; of one model those of the same index together, the deepest first: the cache answers the less deep
     retrievals of a query from its deepest."""
     llms = list(dict.fromkeys(config.llm for config in configs))

@@ -15,7 +15,7 @@ from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import wording_in
 from rallebench.papers.crud.configurations import make_grid
 from rallebench.papers.crud.grid_cells import Outcomes, perform_grid
-from rallebench.papers.crud.records import DATA_IS, read_tasks, tasks_of
+from rallebench.papers.crud.records import DATA_IS, find_tasks, read_tasks
 from rallebench.papers.crud.scoring import RETRIEVAL
 from rallebench.papers.crud.settings import CrudGridSettings
 from rallebench.retrievers import kinds, needs_encoder
@@ -39,7 +39,7 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
         )
     grid = make_grid(request, settings)
     metric = _deciding_metric(settings, request.llm)
-    chosen = tasks_of(settings.tasks)
+    chosen = find_tasks(settings.tasks)
     tasks = chosen if request.llm else tuple(task for task in chosen if task.ranked)
     if not tasks:
         raise UsageError(
@@ -61,18 +61,18 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
     if any(cell.answered.simulated for cell in outcomes.ran.values()):
         return Report()
     left_out = [task for task in chosen if task not in tasks]
-    base, compared = outcomes.base, grid_tables.compared_of(outcomes)
+    base, compared = outcomes.base, grid_tables.compare_with_base(outcomes)
     return Report(
         {
             "dataset": ", ".join(dict.fromkeys(records[task.name].name for task in tasks)),
             "llm": request.llm,
             PUBLISHED: tuple(grid_tables.own_rows(outcomes)),
-            **grid_tables.report_of(outcomes),
+            **grid_tables.grid_report(outcomes),
         },
-        tuple(grid_tables.notes_of(outcomes, left_out)),
+        tuple(grid_tables.grid_notes(outcomes, left_out)),
         tables=(
-            *([suites.table_of(base)] if base and request.llm else []),
-            recommending.table_of(outcomes, grid_tables.HEADS[metric]),
+            *([suites.task_table(base)] if base and request.llm else []),
+            recommending.recommendation_table(outcomes, grid_tables.HEADS[metric]),
             grid_tables.at_a_glance(outcomes, compared),
             *grid_tables.factor_tables(outcomes),
             grid_tables.differences(compared),

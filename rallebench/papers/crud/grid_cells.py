@@ -15,7 +15,7 @@ from rallebench.core.experiments import (
     Release,
 )
 from rallebench.core.runs import RunRequest
-from rallebench.papers.common import listed
+from rallebench.papers.common import list_names
 from rallebench.papers.crud.cells import Cell, CellPlan, perform_cell, plan_cell
 from rallebench.papers.crud.configurations import (
     Config,
@@ -70,7 +70,7 @@ def left_out(grid: Grid) -> tuple[str, ...]:
     for (factor, value), why in grid.impossible.items():
         values.setdefault(why, []).append(f"{factor}={value}")
     return tuple(
-        f"{listed(names, 6)} {'is' if len(names) == 1 else 'are'} left out: {why}"
+        f"{list_names(names, 6)} {'is' if len(names) == 1 else 'are'} left out: {why}"
         for why, names in values.items()
     )
 

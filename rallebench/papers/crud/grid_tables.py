@@ -11,7 +11,7 @@ from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.experiments import IndexResult
 from rallebench.core.tables import Figure, FigureKind, Table
 from rallebench.experiments.common import bars
-from rallebench.papers.common import listed
+from rallebench.papers.common import list_names
 from rallebench.papers.crud import suites
 from rallebench.papers.crud.configurations import Config
 from rallebench.papers.crud.factors import FACTORS
@@ -28,7 +28,7 @@ NO_BETTER = ("length",)
 """Metrics of which more is not better."""
 
 
-def metrics_of(outcomes: Outcomes) -> list[str]:
+def scored_metrics(outcomes: Outcomes) -> list[str]:
     """The metrics that any cell has a mean of, in the order of a table."""
     means = [mean for cell in outcomes.ran.values() for mean in cell.answered.means.items()]
     scored = {name for name, mean in means if mean.n}
@@ -37,9 +37,9 @@ def metrics_of(outcomes: Outcomes) -> list[str]:
 
 def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
     """Rows: tasks and their values; columns: metrics with intervals, and the number of answers."""
-    names = metrics_of(outcomes)
+    names = scored_metrics(outcomes)
     note = "All but length (characters) in %. Empty: not measured."
-    for factor in _varied(outcomes):
+    for factor in _varied_factors(outcomes):
         rows = tuple(
             (
                 f"{task.name} · {value}{_remark(factor, config, outcomes.grid.base)}",
@@ -53,7 +53,7 @@ def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
         yield Table(f"By {FACTORS[factor].heading}", heads, rows, note=note)
 
 
-def _varied(outcomes: Outcomes) -> list[str]:
+def _varied_factors(outcomes: Outcomes) -> list[str]:
     """The factors with a value beside the base's; all where none has one, for the base's own figures."""
     values = outcomes.grid.values
     return [factor for factor in values if len(values[factor]) > 1] or list(values)
@@ -65,13 +65,13 @@ def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
         for task in outcomes.tasks:
             for value, _, cell in outcomes.cells(factor, task):
                 if cell.plan.request.llm:
-                    yield suites.own_of(cell, factor, value)
+                    yield suites.own_cell_row(cell, factor, value)
 
 
 def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
     """The deciding metric over a factor's values, a line or a colour for every task."""
     metric = outcomes.metric
-    for name in _varied(outcomes):
+    for name in _varied_factors(outcomes):
         factor = FACTORS[name]
         series = {
             task.name: [
@@ -93,12 +93,12 @@ def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
 Compared = Mapping[str, Mapping[tuple[str, str], Versus]]
 
 
-def compared_of(outcomes: Outcomes) -> Compared:
+def compare_with_base(outcomes: Outcomes) -> Compared:
     """Metric → (task, factor) → its values against the base."""
     groups = {task.name: (task.name,) for task in outcomes.tasks}
     return {
         name: versus(outcomes, name, groups)
-        for name in metrics_of(outcomes)
+        for name in scored_metrics(outcomes)
         if name not in NO_BETTER
     }
 
@@ -134,12 +134,12 @@ def differences(compared: Compared) -> Table:
     return paired_table(title, "", pairs, "The value less the base", 100)
 
 
-def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
+def grid_notes(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
     """The notes of the report. ``left_out``: tasks without gold documents."""
     base = outcomes.base
     others = [cell for (config, _), cell in outcomes.ran.items() if config != outcomes.grid.base]
     if base and base[0].plan.request.llm:
-        yield from suites.notes_of(base)
+        yield from suites.suite_notes(base)
     if left_out:
         names = ", ".join(task.name for task in left_out)
         yield f"Without a language model only what is retrieved is scored; of {names} no gold documents are known, so they were left out."
@@ -158,13 +158,13 @@ def notes_of(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str]:
         concerned = {label: n for label, n in counts.items() if n}
         if concerned:
             total = sum(concerned.values())
-            labels = listed(list(concerned), 6)
+            labels = list_names(list(concerned), 6)
             yield f"Beside the base, {total} {event} in {len(concerned)} cells; they are counted here and in no mean: {labels}."
     labels_by_reason: dict[str, list[str]] = {}
     for label, why in failures(outcomes).items():
         labels_by_reason.setdefault(why, []).append(label)
     for why, same in labels_by_reason.items():
-        yield f"{len(same)} cell{'s' * (len(same) != 1)} could not be run ({listed(same, 6)}): {why}"
+        yield f"{len(same)} cell{'s' * (len(same) != 1)} could not be run ({list_names(same, 6)}): {why}"
 
 
 def failures(outcomes: Outcomes) -> dict[str, str]:
@@ -175,7 +175,7 @@ def failures(outcomes: Outcomes) -> dict[str, str]:
     }
 
 
-def report_of(outcomes: Outcomes) -> dict[str, Any]:
+def grid_report(outcomes: Outcomes) -> dict[str, Any]:
     """The grid in numbers, JSON-able."""
     grid, tasks = outcomes.grid, outcomes.tasks
     indexes = outcomes.indexes.values()

@@ -102,7 +102,7 @@ def reference_for(example: Example) -> str:
     return gold.reference or (gold.answers[0] if gold.answers else "")
 
 
-def scores_of(episode: Episode) -> Mapping[str, float]:
+def judgement_values(episode: Episode) -> Mapping[str, float]:
     """Precision and recall of one judgement; none of one that could not be read."""
     return read_judgement(episode).values
 
@@ -113,7 +113,7 @@ def scores_of(episode: Episode) -> Mapping[str, float]:
     prompts={"quest-questions.txt": ("text",), "quest-answers.txt": ("text", "questions")},
     prompt=QuestPrompts,
     columns=COLUMNS,
-    scores=scores_of,
+    scores=judgement_values,
     source=reference_for,
     label="RAGQuestEval",
     wants="a reference or an accepted answer",
@@ -153,7 +153,7 @@ def ragquesteval(
 
     def ask(questions: Sequence[str], text: str) -> Generator[Any, Any, tuple[str, ...] | None]:
         form = _answers_form(len(questions))
-        reply = yield generate(prompt.answer, form, text=text, questions=numbered(questions))
+        reply = yield generate(prompt.answer, form, text=text, questions=number_lines(questions))
         return read_answers(reply.text, len(questions), strict=strict)
 
     entry = known
@@ -310,10 +310,10 @@ def _answer(text: str) -> str:
     return UNKNOWN if plain.strip("。.！!“”\"' ") == UNKNOWN else plain
 
 
-def numbered(questions: Sequence[str]) -> str:
+def number_lines(questions: Sequence[str]) -> str:
     """Questions as a prompt lists them.
 
-    >>> numbered(["谁？", "何时？"])
+    >>> number_lines(["谁？", "何时？"])
     '1. 谁？\\n2. 何时？'
     """
     return "\n".join(f"{n}. {question}" for n, question in enumerate(questions, 1))

@@ -16,9 +16,9 @@ from rallebench.core.settings import fill
 from rallebench.core.types import Json
 from rallebench.experiments.common import in_folder, sentences
 from rallebench.experiments.scorers import SCORERS
-from rallebench.papers.common import check_file, means_of, not_in_gold, plain_name
+from rallebench.papers.common import check_file, metric_means, not_in_gold, plain_name
 from rallebench.papers.crud.judge import PRECISION, RECALL, quest_scores, texts
-from rallebench.papers.crud.records import CrudTask, read_tasks, tasks_of
+from rallebench.papers.crud.records import CrudTask, find_tasks, read_tasks
 from rallebench.papers.crud.scoring import DEFINITIONS, text_values
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L")
@@ -218,7 +218,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "invalid": invalid,
         "missing": missing,
         "differ": {name: count for name, count in differ.items() if count},
-        "metrics": means_of(measured),
+        "metrics": metric_means(measured),
         "definitions": {name: DEFINITIONS[name] for name in measured},
         "notes": list(notes),
     }
@@ -260,7 +260,7 @@ def _references(guess: Path, result: ResultFile, gold: Path | None) -> tuple[dic
             f"{guess} does not say its task (info.task), so {gold} cannot be read.",
             hint=Hint("leave-out", "gold"),
         )
-    (records,) = read_tasks(gold, tasks_of(result.task)).values()
+    (records,) = read_tasks(gold, find_tasks(result.task)).values()
     known = {record.id: record.reference for record in records.records}
     for name in ids:
         if name not in known:

@@ -82,7 +82,7 @@ def _scores(cell: Cell, metric: str) -> dict[str, float | None]:
     return {f"{cell.plan.task.name} {qid}": score for qid, score in scores.items()}
 
 
-def recommended(
+def recommend(
     factor: GridFactor, base: Any, values: Sequence[Any], compared: Versus
 ) -> tuple[str, Any]:
     """(the recommendation for a factor in words, its value; None where no difference is shown).
@@ -122,7 +122,7 @@ def _gap(paired: PairedComparison) -> str:
     return f"{100 * paired.difference:+.2f} {interval}"
 
 
-def table_of(outcomes: Outcomes, heading: str) -> Table:
+def recommendation_table(outcomes: Outcomes, heading: str) -> Table:
     """A row per scenario as this grid has it, and below it the paper's. ``heading``: of the metric that decides."""
     metric = outcomes.metric
     ran = {task for _, task in outcomes.ran}
@@ -172,11 +172,11 @@ def _cell(
     if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None
     base, values = getattr(grid.base, name), list(grid.values[name])
-    text, chosen = recommended(factor, base, values, compared[metric][place])
+    text, chosen = recommend(factor, base, values, compared[metric][place])
     parts = [text]
     for other, noun in ASIDE.items():
         if place in compared.get(other, {}):
-            text, value = recommended(factor, base, values, compared[other][place])
+            text, value = recommend(factor, base, values, compared[other][place])
             if value is not None and value != chosen:
                 parts.append(f"{text} for {noun}")
     return "; ".join(parts)

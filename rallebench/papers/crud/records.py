@@ -111,10 +111,10 @@ def declare_tasks(about: str = "as in qa1,summary, or quest_answer, or all") -> 
     return declare_list(about, *TASKS, "quest_answer", "all", default="all")
 
 
-def tasks_of(text: str) -> tuple[CrudTask, ...]:
+def find_tasks(text: str) -> tuple[CrudTask, ...]:
     """The tasks that a list names, each once, in our order. Raises UsageError.
 
-    >>> [task.name for task in tasks_of("quest_answer, event_summary")]
+    >>> [task.name for task in find_tasks("quest_answer, event_summary")]
     ['summary', 'qa1', 'qa2', 'qa3']
     """
     names: set[str] = set()
@@ -176,7 +176,7 @@ def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
     contents: dict[Path, Any] = {}
     records = {}
     for task in tasks:
-        file = _file_of(path, task)
+        file = _task_file(path, task)
         if file not in contents:
             contents[file] = _content(file)
         n_tasks = len(tasks) if path.is_file() else 1
@@ -184,7 +184,7 @@ def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
     return records
 
 
-def _file_of(path: Path, task: CrudTask) -> Path:
+def _task_file(path: Path, task: CrudTask) -> Path:
     if path.is_file():
         return path
     stems = (task.key, task.name, task.file)

@@ -34,11 +34,11 @@ def _row(cell: Cell, qid: str, reference: str) -> ResultRow:
         if (value := cell.answered.values.get(name, {}).get(qid)) is not None
     }
     judged = cell.plan.judging is not None
-    save = _saved(cell.quests.get(qid, QuestEntry())) if judged else {}
+    save = _saved_fields(cell.quests.get(qid, QuestEntry())) if judged else {}
     return ResultRow(qid, answer, reference, metrics, save, bool(answer.strip()))
 
 
-def _saved(entry: QuestEntry) -> Json:
+def _saved_fields(entry: QuestEntry) -> Json:
     """The part of a row that RAGQuestEval saves, under CRUD-RAG's keys."""
     return {
         "questions_gt": list(entry.question),

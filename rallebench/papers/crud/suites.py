@@ -21,7 +21,7 @@ from rallebench.experiments.common import bars, failed_note
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
-from rallebench.papers.common import counted, differs_by, listed, register_each
+from rallebench.papers.common import count_sentences, differs_by, list_names, register_each
 from rallebench.papers.crud.benchmark import CRUD
 from rallebench.papers.crud.cells import (
     Cell,
@@ -37,8 +37,8 @@ from rallebench.papers.crud.records import (
     DATA_IS,
     TASKS,
     CrudTask,
+    find_tasks,
     read_tasks,
-    tasks_of,
 )
 from rallebench.papers.crud.results import result_file
 from rallebench.papers.crud.retrieval import searches_words, separator
@@ -57,7 +57,7 @@ COLUMNS = {
 PAPERS = "paper: GPT-3.5-turbo, bge-base, top 8, chunks of 128"
 
 
-def table_of(cells: Sequence[Cell]) -> Table:
+def task_table(cells: Sequence[Cell]) -> Table:
     """A row per cell, and below those of a task the paper's base system."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
@@ -65,10 +65,10 @@ def table_of(cells: Sequence[Cell]) -> Table:
         rows.append((_describe(cell), *scores, len(cell.answered.episodes)))
         task = cell.plan.task
         last = all(other.plan.task != task for other in cells[number + 1 :])
-        if last and not own_of(cell, "llm", cell.plan.request.llm).why:
+        if last and not own_cell_row(cell, "llm", cell.plan.request.llm).why:
             printed = published_table("crud_table3").row(task=task.printed, base=True).values
             rows.append((f"{task.name} · {PAPERS}", *printed.values(), None, None))
-    own = own_of(cells[0], "llm", cells[0].plan.request.llm)
+    own = own_cell_row(cells[0], "llm", cells[0].plan.request.llm)
     note = f"All but length (characters) in %. Empty: not measured. {own.note}"
     return Table("CRUD-RAG", ("task", *COLUMNS, "answers"), tuple(rows), note=note)
 
@@ -89,7 +89,7 @@ FACTOR_TABLES = {
 """Factor of the grid → the paper's table of it, and the setting that it varies."""
 
 
-def own_of(cell: Cell, factor: str, value: Any) -> OwnRow:
+def own_cell_row(cell: Cell, factor: str, value: Any) -> OwnRow:
     """A cell as a row of the paper's table of a factor. Its figures are of all records of ``split_merged.json``."""
     plan, request = cell.plan, cell.plan.request
     records, n = plan.records, len(plan.chosen)
@@ -138,7 +138,7 @@ def percent(mean: Estimate | None, metric: str) -> Estimate | None:
     return mean if metric == "length" else mean.times(100)
 
 
-def plot_of(cells: Sequence[Cell]) -> Figure:
+def task_plot(cells: Sequence[Cell]) -> Figure:
     """BLEU, ROUGE-L and the other metrics with a mean, a bar for every cell."""
     series = {
         head: [(_describe(cell), percent(cell.answered.means.get(name), name)) for cell in cells]
@@ -156,7 +156,7 @@ FORMULA_NOTE = (
 )
 
 
-def by_both(cells: Sequence[Cell]) -> tuple[Table, ...]:
+def formula_tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
     """RAGQuestEval's precision by CRUD-RAG's code and by its paper's formula 2, from the same judgements, and its recall: a row a
     task; no table where nothing was judged."""
     rows: tuple[tuple[Any, ...], ...] = tuple(
@@ -179,7 +179,7 @@ def _quest_means(cell: Cell) -> tuple[Estimate, ...]:
     return tuple(means(columns, [cell.clusters[qid] for qid in cell.quests], ranges).values())
 
 
-def notes_of(cells: Sequence[Cell]) -> tuple[str, ...]:
+def suite_notes(cells: Sequence[Cell]) -> tuple[str, ...]:
     """The sentences below the tables: what the cells say, and what differs from the paper."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
@@ -223,7 +223,7 @@ QUEST_NOTES = {
 def left_out_notes(plan: CellPlan) -> Iterator[str]:
     """A sentence for each reason why records of a task are in no cell."""
     for why, ids in plan.records.left_out.items():
-        yield f"{plan.task.name}: {len(ids)} of {plan.records.total} records {why} and were left out: {listed(ids)}."
+        yield f"{plan.task.name}: {len(ids)} of {plan.records.total} records {why} and were left out: {list_names(ids)}."
 
 
 def _notes_of_cell(cell: Cell) -> Iterator[str]:
@@ -235,8 +235,8 @@ def _notes_of_cell(cell: Cell) -> Iterator[str]:
     yield from failed_note(name, cell.answered, "counted here and in no mean")
     ranked = plan.task.ranked and plan.k
     unknown = sum(not record.gold for record in plan.chosen) if ranked else 0
-    of_all = counted({**counts, "unknown_gold": unknown}, NOTES, f"of {cell.counts.n}")
-    of_judged = counted(counts, QUEST_NOTES, f"of {cell.counts.quest.judged} answers")
+    of_all = count_sentences({**counts, "unknown_gold": unknown}, NOTES, f"of {cell.counts.n}")
+    of_judged = count_sentences(counts, QUEST_NOTES, f"of {cell.counts.quest.judged} answers")
     yield from (f"{name}: {sentence}" for sentence in (*of_all, *of_judged))
     if references := cell.counts.quest.new_references:
         yield f"{name}: questions were made of {references} references; those that could be read are kept."
@@ -295,13 +295,13 @@ def crud_tasks(
             "compat": answering.compat,
             "headline": "rouge-L",
             "wording": wording.to_json(),
-            PUBLISHED: tuple(own_of(cell, "llm", request.llm) for cell in cells),
+            PUBLISHED: tuple(own_cell_row(cell, "llm", request.llm) for cell in cells),
             "counts": {cell.label: cell.counts.to_json() for cell in cells},
         },
-        notes_of(cells),
+        suite_notes(cells),
         {results_path(request, cell.plan.task, index, k): result_file(cell) for cell in cells},
-        tables=(table_of(cells), *by_both(cells)),
-        figures=(plot_of(cells),),
+        tables=(task_table(cells), *formula_tables(cells)),
+        figures=(task_plot(cells),),
     )
 
 
@@ -309,7 +309,7 @@ def crud_tasks(
 def crud(request: ExperimentRequest) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
     settings = request.read(CrudTasksSettings)
-    return (yield from crud_tasks(request, settings.suite, tasks_of(settings.tasks)))
+    return (yield from crud_tasks(request, settings.suite, find_tasks(settings.tasks)))
 
 
 def crud_task(request: ExperimentRequest, task: CrudTask) -> Experiment:

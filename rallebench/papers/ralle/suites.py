@@ -23,11 +23,11 @@ from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
     compat,
-    definitions_of,
     differs_by,
     is_original,
+    metric_definitions,
     register_each,
-    scored_by,
+    score_by,
 )
 from rallebench.papers.ralle.benchmark import KILT
 from rallebench.papers.ralle.sets import (
@@ -216,8 +216,8 @@ def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequ
         flow,
         DatasetRef(questions.name, str(questions.path), questions.sha256),
         questions.examples,
-        scored_by(names),
-        definitions_of(names),
+        score_by(names),
+        metric_definitions(names),
         metrics=tuple(dict.fromkeys([*names, *others])),
     )
 

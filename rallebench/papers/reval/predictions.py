@@ -15,7 +15,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.experiments.common import sentences
 from rallebench.experiments.scorers import SCORERS
 from rallebench.metrics import read_card
-from rallebench.papers.common import check_file, gold_notes, means_of, not_in_gold
+from rallebench.papers.common import check_file, gold_notes, metric_means, not_in_gold
 
 CLOSE = 1e-6
 
@@ -61,7 +61,7 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
         "environment_failed": sum(
             NOT_FOUND in summary.scratchpad and not summary.reward for summary in summaries
         ),
-        "metrics": means_of(
+        "metrics": metric_means(
             {
                 "reward": [summary.reward for summary in summaries],
                 "correct": [summary.correct for summary in summaries],

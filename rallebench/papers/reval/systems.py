@@ -36,12 +36,12 @@ from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
     compat,
-    definitions_of,
     differs_by,
     is_original,
+    metric_definitions,
     note_on,
     register_each,
-    scored_by,
+    score_by,
 )
 from rallebench.papers.reval.benchmark import REVAL
 from rallebench.papers.reval.grid import GridCell, grid, read_tasks, wording_in
@@ -167,8 +167,8 @@ def _run(
         replace(agent.flow, settings={**agent.flow.settings, **wording.run_settings}),
         DatasetRef(questions.dataset, str(questions.file), sha256),
         questions.examples,
-        scored_by(names),
-        definitions_of(names),
+        score_by(names),
+        metric_definitions(names),
         metrics=(*names, "f1"),
     )
 

@@ -24,7 +24,7 @@ from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.common import scored_run, string
-from rallebench.papers.common import counted, flow_of
+from rallebench.papers.common import count_sentences, flow_spec
 from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import (
     SEED,
@@ -181,7 +181,7 @@ def testbed(request: ExperimentRequest) -> Experiment:
     sizes = {name: len(rows) for name, rows in sets.items()}
     return Report(
         {"questions": len(questions), "records": sizes, **counts},
-        (*source.notes, *counted(counts, SENTENCES, "questions")),
+        (*source.notes, *count_sentences(counts, SENTENCES, "questions")),
         {**source.files, **files},
     )
 
@@ -227,7 +227,7 @@ def _documents_run(
             "negatives": float(len(record.negative)),
         }
 
-    searching = flow_of(WORKFLOW, flow, {"k": k}, retrievers=(index,))
+    searching = flow_spec(WORKFLOW, flow, {"k": k}, retrievers=(index,))
     examples = tuple(map(bare_example, source.questions))
     return scored_run("documents", searching, DatasetRef(source.name), examples, score, METRICS)
 

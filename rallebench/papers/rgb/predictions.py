@@ -11,7 +11,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.sources import Source
 from rallebench.experiments.common import sentences
 from rallebench.experiments.scorers import SCORERS
-from rallebench.papers.common import check_file, gold_notes, means_of, not_in_gold
+from rallebench.papers.common import check_file, gold_notes, metric_means, not_in_gold
 from rallebench.papers.rgb.records import (
     Documents,
     Required,
@@ -174,6 +174,6 @@ def _share(
         "noise_rate": noise,
         "n": len(rows),
         "labels_differ": differ,
-        "metrics": means_of({name: [row[name] for row in rates] for name in METRICS}),
+        "metrics": metric_means({name: [row[name] for row in rates] for name in METRICS}),
         "as_rgb_counts": count_result(labelled, noise, True),
     }

@@ -21,7 +21,7 @@ from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars, sentences
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
-from rallebench.papers.common import differs_by, listed
+from rallebench.papers.common import differs_by, list_names
 from rallebench.papers.rgb.scoring import Assessment
 from rallebench.papers.rgb.testbed import Answered, Test, Testbed
 
@@ -294,7 +294,7 @@ def error_table(
     columns = ("", *parts, "all", "share", *(f"RGB's paper: {system}" for system in printed))
     known = {*places, *(("", qid) for _, qid in places)}
     strange = [place[1] for place in categories if place not in known]
-    sentence = f"{len(strange)} labels are of none of the {noun} here: {listed(strange)}."
+    sentence = f"{len(strange)} labels are of none of the {noun} here: {list_names(strange)}."
     table = Table("Errors by category", columns, tuple(rows), False, note)
     return table, sentences((strange, sentence))
 

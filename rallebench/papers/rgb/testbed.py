@@ -29,7 +29,7 @@ from rallebench.core.types import (
 from rallebench.experiments.common import scored_run
 from rallebench.experiments.languages import CODES, LANGUAGES
 from rallebench.metrics import METRICS
-from rallebench.papers.common import behind_api, flow_of, is_original, plain_name, replay
+from rallebench.papers.common import behind_api, flow_spec, is_original, plain_name, replay
 from rallebench.papers.rgb.predictions import (
     PredictionRow,
     count_result,
@@ -314,7 +314,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunReque
         **testbed.wording.run_settings,
     }
     examples = tuple(make_example(record, test.documents[record.id]) for record in test.records)
-    asking, ref = flow_of(WORKFLOW, flow, settings, (llm,)), DatasetRef(testbed.records.name)
+    asking, ref = flow_spec(WORKFLOW, flow, settings, (llm,)), DatasetRef(testbed.records.name)
     columns = metric_definitions(*testbed.kind.metrics)
     return scored_run(label, asking, ref, examples, score, columns, judges=judges)
 

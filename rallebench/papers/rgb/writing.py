@@ -35,7 +35,7 @@ from rallebench.core.types import (
 )
 from rallebench.corpora.reading import read_corpus
 from rallebench.experiments.common import scored_run
-from rallebench.papers.common import counted, flow_of
+from rallebench.papers.common import count_sentences, flow_spec
 from rallebench.papers.rgb.records import RgbRecord, write_required
 from rallebench.papers.rgb.testbed import FOLDER
 
@@ -119,7 +119,7 @@ def _questions_run(
         title = article.title or article.text[:80] or article.doc_id
         record = {"id": article.doc_id, "input": title, "output": []}
         examples.append(Example(Question(article.doc_id, title), Gold(), record))
-    asking = flow_of(WORKFLOW, flow, settings, (request.llm,))
+    asking = flow_spec(WORKFLOW, flow, settings, (request.llm,))
     return scored_run("questions", asking, DatasetRef(name), tuple(examples), score, USABLE)
 
 
@@ -151,7 +151,7 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
         )
     faults = {"articles": result.n, **{fault: counts[fault] for fault in SENTENCES}}
     name, files = result.request.dataset.name, {"questions.jsonl": json_lines(rows)}
-    notes = counted(faults, SENTENCES, f"of {result.n}")
+    notes = count_sentences(faults, SENTENCES, f"of {result.n}")
     return SourceQuestions(name, questions, faults, notes, files)
 
 

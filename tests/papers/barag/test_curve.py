@@ -18,10 +18,10 @@ from rallebench.papers.barag.points import (
     choice_point,
     choice_table,
     held_out,
-    helps,
     model_asked,
     never,
     oracle,
+    signal_auroc,
 )
 from rallebench.papers.barag.runs import AnswerRow, BaragRun, read_runs
 from rallebench.papers.barag.tables import RUNS
@@ -92,9 +92,9 @@ def test_the_model_asked_pays_for_its_decision_and_reads_where_it_said_nothing_c
 
 
 def test_a_signal_is_told_from_chance() -> None:
-    assert helps(CASES, "confidence") == 1.0 and helps(CASES, "retrieval") == 1.0
-    assert helps([CASES[0], CASES[2]], "confidence") is None
-    assert helps([*CASES, case("d", 0, 1, None, 2.0)], "confidence") is None
+    assert signal_auroc(CASES, "confidence") == 1.0 and signal_auroc(CASES, "retrieval") == 1.0
+    assert signal_auroc([CASES[0], CASES[2]], "confidence") is None
+    assert signal_auroc([*CASES, case("d", 0, 1, None, 2.0)], "confidence") is None
 
 
 def test_a_point_is_as_good_only_if_it_is_cheaper() -> None:

@@ -41,10 +41,10 @@ from rallebench.papers.barag.workflow import (
 )
 from rallebench.papers.barag.workflow_uncertain import (
     Rule,
-    both,
+    both_branches,
     certainty,
     find_branches,
-    uncertain,
+    uncertain_agent,
 )
 from rallebench.workflows import WORKFLOWS
 
@@ -76,7 +76,7 @@ def play(flow: Flow, replies: Sequence[Reply]) -> tuple[list[Request], Outcome]:
         return asked, end.value
 
 
-def sent(request: Request) -> Any:
+def sent_messages(request: Request) -> Any:
     """The messages of a generation, any other request as it is."""
     if not isinstance(request, Generate):
         return request
@@ -123,20 +123,20 @@ def test_a_mode_sends_these_requests_and_ends_so(
     name, *pairs = mode.split()
     settings = dict(pair.split("=") for pair in pairs)
     asked, outcome = play(barag.MODES[name](QUESTION, agent=agent(**settings)), replies)
-    assert list(map(sent, asked)) == requests
+    assert list(map(sent_messages, asked)) == requests
     assert outcome == Outcome(answer, reason)
 
 
 def test_a_cheaper_model_drafts_and_decides_and_the_other_answers_with_passages() -> None:
     cheap = agent(draft_llm="small")
     asked, outcome = play(
-        barag.advanced(Question("q", "Who?"), agent=cheap), [ADA, MORE, FOUND, BEA]
+        barag.advanced_agent(Question("q", "Who?"), agent=cheap), [ADA, MORE, FOUND, BEA]
     )
     models = [request.llm for request in asked if isinstance(request, Generate)]
     assert models == ["small", "small", "llm"] and outcome.answer == "Bea"
-    asked, outcome = play(barag.advanced(Question("q", "Who?"), agent=cheap), [ADA, NO_MORE])
+    asked, outcome = play(barag.advanced_agent(Question("q", "Who?"), agent=cheap), [ADA, NO_MORE])
     assert [request.llm for request in asked] == ["small", "small"] and outcome.answer == "Ada"
-    asked, _ = play(barag.basic(Question("q", "Who?"), agent=cheap), [DO_NOT, ADA])
+    asked, _ = play(barag.basic_agent(Question("q", "Who?"), agent=cheap), [DO_NOT, ADA])
     assert [request.llm for request in asked] == ["small", "llm"]
 
 
@@ -144,20 +144,22 @@ def test_the_right_article_can_be_the_context() -> None:
     question = Question("q", "Who?", (Passage("a", "Ada did.", "A"),))
     (asked,), outcome = play(barag.ground_truth(question, agent=agent()), [ADA])
     context = ("user", "\n \nTitle: A\nAda did.\n \n")
-    assert sent(asked) == [("system", "naive"), context, WHO]
+    assert sent_messages(asked) == [("system", "naive"), context, WHO]
     assert outcome.stop_reason == READ
 
 
 def test_decisions_are_greedy_tool_calls_and_answers_name_their_evidence() -> None:
-    (decision, *_, answer), _ = play(barag.basic(QUESTION, agent=agent()), [DO, FOUND, ADA])
+    (decision, *_, answer), _ = play(barag.basic_agent(QUESTION, agent=agent()), [DO, FOUND, ADA])
     assert isinstance(decision, Generate) and isinstance(answer, Generate)
     assert (decision.temperature, answer.temperature, decision.options) == (0, 1.0, {})
     assert decision.tools[0].name == "databaseRetrieval"
     assert answer.evidence is not None and len(answer.evidence.passages) == 2
-    (_, decision), _ = play(barag.advanced(QUESTION, agent=agent()), [ADA, NO_MORE])
+    (_, decision), _ = play(barag.advanced_agent(QUESTION, agent=agent()), [ADA, NO_MORE])
     assert isinstance(decision, Generate)
     assert decision.options["tool_choice"]["function"]["name"] == "moreInformation"
-    (decision, _), _ = play(barag.basic(QUESTION, agent=agent(calls="text")), [Reply("no"), ADA])
+    (decision, _), _ = play(
+        barag.basic_agent(QUESTION, agent=agent(calls="text")), [Reply("no"), ADA]
+    )
     assert isinstance(decision, Generate) and not decision.tools
 
 
@@ -204,7 +206,7 @@ def test_history_is_the_last_three_turns_and_fewer_where_they_are_long() -> None
         (False, []),
     ):
         (asked,), _ = play(barag.baseline(question, agent=agent(history=history)), [ADA])
-        assert sent(asked) == [*before, WHO]
+        assert sent_messages(asked) == [*before, WHO]
 
 
 # the agent that decides by a number
@@ -237,12 +239,12 @@ def sure(text: str, confidence: float | None = None, logprobs: tuple[float, ...]
     ],
 )
 def test_passages_are_read_as_numbers_say(rule: Rule, replies: list[Reply], stops: str) -> None:
-    asked, outcome = play(uncertain(QUESTION, agent=agent(seed=5), rule=rule), replies)
+    asked, outcome = play(uncertain_agent(QUESTION, agent=agent(seed=5), rule=rule), replies)
     assert outcome.stop_reason == stops and outcome.answer == ("Bea" if stops == READ else "Ada")
     drafts = [request for request in asked if isinstance(request, Generate)][: 1 + rule.samples]
     assert [request.seed for request in drafts] == [5, 6, 7][: 1 + rule.samples]
     if rule.draft_passages:
-        assert sent(drafts[0])[1] == ("user", "\n \nTitle: A\nAda did.\n \n")
+        assert sent_messages(drafts[0])[1] == ("user", "\n \nTitle: A\nAda did.\n \n")
 
 
 def test_certainty_is_a_share_and_a_draft_that_declines_has_none() -> None:
@@ -264,7 +266,9 @@ def test_both_branches_are_told_apart_again() -> None:
         call("moreInformation", '{"moreInfo": true}'),
         Reply("Bea"),
     ]
-    asked, outcome = play(both(QUESTION, agent=agent(), rule=Rule(samples=1), ask=True), replies)
+    asked, outcome = play(
+        both_branches(QUESTION, agent=agent(), rule=Rule(samples=1), ask=True), replies
+    )
     episode = Episode(
         "q", "barag-both", tuple(Step(one, reply) for one, reply in zip(asked, replies)), outcome
     )

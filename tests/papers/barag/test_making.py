@@ -82,7 +82,7 @@ def make(cli: CommandLine, *pairs: str, **more: Any) -> Any:
     return cli.built("barag", *pairs, **{"articles": place, **MINE, **more})
 
 
-def stages_of(cli: CommandLine, *pairs: str, **more: Any) -> Any:
+def build_stages(cli: CommandLine, *pairs: str, **more: Any) -> Any:
     return make(cli, *pairs, **more)["counts"]["stages"]
 
 
@@ -167,12 +167,12 @@ def test_an_article_of_2_megabytes_is_shown_by_its_beginning(cli: CommandLine) -
 def test_a_second_run_makes_and_asks_nothing_and_new_articles_are_added(cli: CommandLine) -> None:
     make(cli)
     before = everything(cli.workspace / "experiments")
-    assert all(counts["made"] == 0 for counts in stages_of(cli).values())
+    assert all(counts["made"] == 0 for counts in build_stages(cli).values())
     after = everything(cli.workspace / "experiments")
     stages = [name for name in after if name.startswith("mine/") and name[5].isdigit()]
     assert len(stages) == 5 and all(before[name] == after[name] for name in stages)
     write_lines(cli.workspace.parent / "articles.jsonl", [*ARTICLES, article("Kappa")])
-    grown = stages_of(cli)
+    grown = build_stages(cli)
     assert grown["1-articles"]["made"] == 1 and grown["3-recency"]["made"] == 1
 
 
@@ -209,7 +209,7 @@ def test_another_setting_makes_again_only_the_stages_that_depend_on_it(
     make(cli)
     two = '["Who began the festival?", "Why is the sea near the town cold?", "A third?"]'
     said_with(cli, **{"write 2 different questions": two})
-    stages = stages_of(cli, *settings.split())
+    stages = build_stages(cli, *settings.split())
     assert {key: stages[stage][key] for key in expected} == expected
     assert ("3-recency" in stages) is (settings != "after=")
 
@@ -237,7 +237,7 @@ def test_a_question_that_fails_a_check_is_left_out_with_the_reason(
     cli: CommandLine, replies: dict[str, str], why: str
 ) -> None:
     said_with(cli, **replies)
-    assert stages_of(cli)["5-checks"]["left_out"].get(why)
+    assert build_stages(cli)["5-checks"]["left_out"].get(why)
     if "is the answer right" in replies:
         without = stage(cli, "5-checks")["gamma-q1"]["without"]
         assert "It was held on the coast." in without["prompt"] and without["reason"] == "same"
@@ -264,7 +264,7 @@ def test_what_failed_is_counted_and_tried_again_unless_all_fails(cli: CommandLin
     assert not (cli.workspace / "datasets").exists()
     few = {key: SAID[key] for key in SAID if key not in (ASKED, f"{WRITTEN}Iota")}
     replies(cli, {**few, f"{ASKED}Gamma": "true"})
-    stages = stages_of(cli)
+    stages = build_stages(cli)
     assert stages["3-recency"]["failed"] == 1
     assert stages["3-recency"]["left_out"] == {"content not recent": 1}
     assert stages["4-questions"]["left_out"] == {"the request failed": 1}

@@ -244,7 +244,7 @@ def drops_tools(handler: Handler) -> None:
     (told if handler.command == "GET" else answer("Yes."))(handler)
 
 
-def served(cli: CommandLine, server: Loopback) -> None:
+def serve_tools(cli: CommandLine, server: Loopback) -> None:
     """The model ``tools`` is behind ``server``."""
     path = cli.workspace / "llms.json"
     models = json.loads(path.read_text())
@@ -263,7 +263,7 @@ def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
     cli: CommandLine, calls: str, offered: bool, sentence: str
 ) -> None:
     with Loopback(drops_tools) as server:
-        served(cli, server)
+        serve_tools(cli, server)
         found = modes(cli, "modes=naive,basic,advanced", f"calls={calls}", llm="tools")
     assert any("tools" in body for body in server.bodies) is offered
     assert sum(path.startswith("/props") for path in server.paths) == 1
@@ -274,7 +274,7 @@ def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
 
 def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(cli: CommandLine) -> None:
     with Loopback(drops_tools) as server:
-        served(cli, server)
+        serve_tools(cli, server)
         modes(cli, "modes=naive,baseline", llm="tools")
     assert not any(path.startswith("/props") for path in server.paths)
 

@@ -29,7 +29,7 @@ from rallebench.papers.crud.recommending import (
     NONE_SHOWN,
     SCENARIOS,
     papers_row,
-    recommended,
+    recommend,
 )
 from rallebench.papers.crud.settings import CrudGridSettings
 from rallebench.services.workbench import Workbench
@@ -87,7 +87,7 @@ def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def chosen(workspace: Path, *settings: str) -> dict[str, str]:
+def small_settings(workspace: Path, *settings: str) -> dict[str, str]:
     """A small grid with the hashing encoder; ``settings`` go over it."""
     base = {
         "data": str(workspace / "data"),
@@ -100,16 +100,18 @@ def chosen(workspace: Path, *settings: str) -> dict[str, str]:
 
 
 def pairs(cli: CommandLine, *settings: str) -> list[str]:
-    return [f"{key}={value}" for key, value in chosen(cli.workspace, *settings).items()]
+    return [f"{key}={value}" for key, value in small_settings(cli.workspace, *settings).items()]
 
 
 def grid(cli: CommandLine, *settings: str, llm: str = "", run: str = "g") -> Any:
     return cli.report("crud-grid", *pairs(cli, *settings), llm=llm, run=run)
 
 
-def request_of(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
+def grid_request(workspace: Path, *settings: str, llm: str = "quiet") -> ExperimentRequest:
     return ExperimentRequest(
-        WorkspaceFolder(workspace), llm, SUITES.settings("crud-grid", chosen(workspace, *settings))
+        WorkspaceFolder(workspace),
+        llm,
+        SUITES.settings("crud-grid", small_settings(workspace, *settings)),
     )
 
 
@@ -117,7 +119,7 @@ def read_grid(request: ExperimentRequest) -> Grid:
     return make_grid(request, request.read(CrudGridSettings))
 
 
-def texts_of(workspace: Path) -> list[str]:
+def encoded_texts(workspace: Path) -> list[str]:
     """What was encoded for each of the vector indexes, all in a row."""
     texts: list[str] = []
     for name, manifest in WorkspaceFolder(workspace).manifests().items():
@@ -162,14 +164,14 @@ def test_the_papers_grid_of_30_cells_needs_12_indexes(workspace: Path) -> None:
 
 
 def test_the_deepest_retrieval_comes_first_and_one_model_after_another(workspace: Path) -> None:
-    request = request_of(workspace, "factors=topk,llm,retriever", "ks=1,4", "llms=knows")
+    request = grid_request(workspace, "factors=topk,llm,retriever", "ks=1,4", "llms=knows")
     small = read_grid(request)
     expected = ["topk=4", "base", "topk=1", "retriever=bm25", "retriever=hybrid", "llm=knows"]
     assert [small.label(config) for config in small.order] == expected
 
 
 def test_under_word_search_encoders_make_no_difference(workspace: Path) -> None:
-    small = read_grid(request_of(workspace, "retriever=bm25", "factors=embedding"))
+    small = read_grid(grid_request(workspace, "retriever=bm25", "factors=embedding"))
     assert small.order == (Config(32, 0, "", "bm25", 2, "quiet"),)
     why = "the base searches words, and no encoder is asked (retriever=dense)."
     assert set(small.impossible.values()) == {why} and not small.values
@@ -216,7 +218,7 @@ def test_a_named_encoder_brings_dense_and_hybrid_cells_in(cli: CommandLine) -> N
 def test_the_plan_counts_builds_and_questions_and_writes_nothing(workspace: Path) -> None:
     before = everything(workspace)
     settings = ("factors=chunk,overlap,topk", "chunks=16,64", "overlaps=50", "ks=1,4")
-    planned = as_json(plan("crud-grid", request_of(workspace, *settings), "p"))
+    planned = as_json(plan("crud-grid", grid_request(workspace, *settings), "p"))
     assert planned["indexes"] == {"needed": 4, "to_build": 4} and planned["total"]["parts"] == 6
     assert planned["total"]["questions"] == planned["total"]["generations"]["high"] == 48
     assert everything(workspace) == before
@@ -240,7 +242,7 @@ def test_no_chunk_is_encoded_twice_and_a_second_grid_builds_nothing(cli: Command
     assert found["indexes"]["needed"] == 5 and found["indexes"]["built"] == 4, (
         "articles that are not cut are one index"
     )
-    texts = texts_of(cli.workspace)
+    texts = encoded_texts(cli.workspace)
     assert found["indexes"]["passages encoded"] == len(set(texts)) < len(texts)
     again = grid(cli, *settings, run="other")
     assert again["indexes"] == {"needed": 5, "built": 0, "passages encoded": 0, "failed": 0}
@@ -279,7 +281,7 @@ def test_a_factor_has_a_table_and_a_plot_and_without_a_difference_nothing_is_rec
     assert [row[0] for row in glance["rows"]] == ["top-k 1", "top-k 4", "LLM knows"]
 
 
-def paired(difference: float, p: float) -> PairedComparison:
+def make_pair(difference: float, p: float) -> PairedComparison:
     low, high = difference - 0.01, difference + 0.01
     counts = (0.001, 0, 0, 0, (), (), None)
     return PairedComparison("rouge-L", 20, 0.5, 0.5 + difference, difference, low, high, *counts, p)
@@ -301,8 +303,8 @@ def paired(difference: float, p: float) -> PairedComparison:
 def test_a_recommendation_needs_a_difference_that_is_shown(
     gaps: dict[int, tuple[float, float]], text: str, value: int | None
 ) -> None:
-    compared = {k: paired(gap, p) for k, (gap, p) in gaps.items()}
-    assert recommended(FACTORS["topk"], 8, (4, 8, 16), compared) == (text, value)
+    compared = {k: make_pair(gap, p) for k, (gap, p) in gaps.items()}
+    assert recommend(FACTORS["topk"], 8, (4, 8, 16), compared) == (text, value)
 
 
 def test_the_papers_recommendations_are_of_five_factors() -> None:
@@ -395,7 +397,7 @@ def test_a_grid_that_was_stopped_goes_on_where_it_was(cli: CommandLine, workspac
     assert len(wider["parts"]) == len(first["parts"]) + 1
     assert base.stat().st_mtime_ns == before
     settings = ("factors=topk,chunk,overlap", "ks=1,4", "chunks=16", "overlaps=50")
-    left = as_json(plan("crud-grid", request_of(workspace, *settings), "g"))
+    left = as_json(plan("crud-grid", grid_request(workspace, *settings), "g"))
     assert left["indexes"] == {"needed": 3, "to_build": 1} and left["total"]["left"] == 8
 
 
@@ -414,7 +416,7 @@ def test_where_no_cell_can_be_run_the_reason_ends_it(cli: CommandLine) -> None:
 def test_indexes_are_let_go_one_by_one_but_for_those_the_user_loaded(workspace: Path) -> None:
     bench = Workbench(workspace)
     settings = ("factors=chunk,retriever", "chunks=16,64", "retrievers=bm25,hybrid")
-    request = request_of(workspace, *settings, llm="")
+    request = grid_request(workspace, *settings, llm="")
     *_, end = run_suite(bench, "crud-grid", request, "g", track=False)
     assert isinstance(end, ExperimentResult)
     retrievers = {run.request.label: run.request.flow.retrievers[0] for run in end.runs}
@@ -424,7 +426,7 @@ def test_indexes_are_let_go_one_by_one_but_for_those_the_user_loaded(workspace: 
     bench.close()
     again = Workbench(workspace)
     list(again.models.load(retrievers["qa1 chunk=16"], "retriever"))
-    request = request_of(workspace, "factors=chunk", "chunks=16,64", llm="")
+    request = grid_request(workspace, "factors=chunk", "chunks=16,64", llm="")
     list(run_suite(again, "crud-grid", request, "other", track=False))
     assert retrievers["qa1 chunk=16"] in [line.name for line in again.models.status()]
     again.close()

@@ -15,7 +15,7 @@ from rallebench.core.experiments import ExperimentResult
 from rallebench.experiments import BUILDERS
 from rallebench.papers.crud import builder as crud
 from rallebench.papers.crud.builder_texts import groups, halves, is_changed, opening
-from rallebench.papers.crud.records import TASKS, read_tasks, tasks_of
+from rallebench.papers.crud.records import TASKS, find_tasks, read_tasks
 from rallebench.workspace.paths import WorkspaceFolder
 
 FIRST = "临江市城东水厂二期工程九月十四日通水。该工程总投资2.4亿元，日供水能力30万吨。"
@@ -54,7 +54,7 @@ def workspace(tmp_path: Path) -> Path:
     return folder
 
 
-def made(
+def build_tasks(
     workspace: Path, name: str = "own", llm: str = "writes", **settings: Any
 ) -> ExperimentResult:
     given = BUILDERS.settings("crud", {"shortest": 20, **settings})
@@ -62,7 +62,7 @@ def made(
 
 
 def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) -> None:
-    done = made(workspace)
+    done = build_tasks(workspace)
     expected = {"summary": 3, "continuation": 4, "hallucination": 1, "qa1": 3, "qa2": 1, "qa3": 0}
     assert done.stored.records == expected
     stages = done.stored.stages
@@ -72,7 +72,7 @@ def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) 
     assert stages["4-hallucination"].left_out == {"not the text with one change": 3}
     assert stages["5-qa1"].left_out == {"no answer": 1}
     assert any("qa3: no 3 articles share" in note for note in done.report.notes)
-    found = read_tasks(done.folder, tasks_of("summary,continuation,hallucination,qa1,qa2"))
+    found = read_tasks(done.folder, find_tasks("summary,continuation,hallucination,qa1,qa2"))
     (hallucination,) = found["hallucination"].records
     assert "2.4亿元" in hallucination.reference
     assert "4.2亿元" in hallucination.values["hallucination"]
@@ -85,11 +85,11 @@ def test_all_tasks_are_made_and_read_by_the_suites_as_they_are(workspace: Path) 
 
 
 def test_a_row_that_a_person_edited_stays_and_nothing_is_asked_twice(workspace: Path) -> None:
-    folder = made(workspace, tasks="qa1").folder
+    folder = build_tasks(workspace, tasks="qa1").folder
     path = folder / "2-qa1.jsonl"
     text = path.read_text(encoding="utf-8")
     path.write_text(text.replace("水厂二期投资多少？", "二期工程投资几何？", 1), encoding="utf-8")
-    counts = made(workspace, tasks="qa1").stored.stages["2-qa1"]
+    counts = build_tasks(workspace, tasks="qa1").stored.stages["2-qa1"]
     assert (counts.edited, counts.new) == (1, 0)
     records = read_tasks(folder, (TASKS["qa1"],))["qa1"].records
     assert "二期工程投资几何？" in {record.values["question"] for record in records}
@@ -101,16 +101,16 @@ def test_the_mark_of_an_annotator_is_in_no_record() -> None:
 
 
 def test_a_model_that_refuses_makes_no_record_and_halves_need_none(workspace: Path) -> None:
-    refused = made(workspace, llm="mute", tasks="summary,qa1")
+    refused = build_tasks(workspace, llm="mute", tasks="summary,qa1")
     assert refused.stored.records == {"summary": 0, "qa1": 0}
     assert refused.stored.stages["3-qa1"].unknown == 4
-    halved = made(workspace, "halves", llm="", tasks="continuation")
+    halved = build_tasks(workspace, "halves", llm="", tasks="continuation")
     assert halved.stored.records == {"continuation": 4}
 
 
 def test_without_a_model_what_needs_one_is_refused_before_any_writing(workspace: Path) -> None:
     with pytest.raises(UsageError, match="written by a language model"):
-        made(workspace, llm="")
+        build_tasks(workspace, llm="")
     assert not (workspace / "experiments").exists()
 
 

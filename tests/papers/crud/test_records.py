@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rallebench.core.errors import RalleError, UsageError
-from rallebench.papers.crud.records import FAILED, TASKS, read_tasks, tasks_of
+from rallebench.papers.crud.records import FAILED, TASKS, find_tasks, read_tasks
 
 QA = {
     "ID": "a",
@@ -26,7 +26,7 @@ HALLU = {
 }
 
 
-def written(path: Path, content: Any, lines: bool = False) -> Path:
+def write_content(path: Path, content: Any, lines: bool = False) -> Path:
     text = "".join(json.dumps(row) + "\n" for row in content) if lines else json.dumps(content)
     path.write_text(text, encoding="utf-8")
     return path
@@ -39,9 +39,9 @@ def test_the_six_lists_of_cruds_file_are_read(tmp_path: Path) -> None:
         "hallu_modified": [HALLU],
         **{f"questanswer_{n}doc{'s' * (n > 1)}": [QA] for n in (1, 2, 3)},
     }
-    data = written(tmp_path / "split_merged.json", rows)
+    data = write_content(tmp_path / "split_merged.json", rows)
     for place in (data, tmp_path):
-        sets = read_tasks(place, tasks_of("all"))
+        sets = read_tasks(place, find_tasks("all"))
         assert set(sets) == set(TASKS)
         assert {(of.total, len(of.records)) for of in sets.values()} == {(1, 1)}
         (record,) = sets["summary"].records
@@ -50,7 +50,7 @@ def test_the_six_lists_of_cruds_file_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["mine.jsonl", "mine.json"])
 def test_one_tasks_records_are_read_as_json_and_as_json_lines(tmp_path: Path, name: str) -> None:
-    data = written(tmp_path / name, [QA], lines=name.endswith("l"))
+    data = write_content(tmp_path / name, [QA], lines=name.endswith("l"))
     (record,) = read_tasks(data, (TASKS["qa1"],))["qa1"].records
     assert record.values == {"question": "谁夺冠？"}
     assert record.gold[0].text.startswith("2023-07-28")
@@ -61,7 +61,7 @@ def test_what_cannot_be_asked_or_scored_is_left_out_and_named(tmp_path: Path) ->
         {**HALLU, "ID": n, "hallucinatedMod": t} for n, t in (("x", FAILED), ("y", " "))
     )
     rows = [HALLU, failed, blank, HALLU, {"newsBeginning": "?"}, 7]
-    path = written(tmp_path / "hallucination.json", rows)
+    path = write_content(tmp_path / "hallucination.json", rows)
     (records,) = read_tasks(path, (TASKS["hallucination"],)).values()
     assert [record.id for record in records.records] == ["h"] and records.total == 6
     assert records.left_out == {
@@ -75,7 +75,9 @@ def test_what_cannot_be_asked_or_scored_is_left_out_and_named(tmp_path: Path) ->
 
 def test_gold_ids_go_before_gold_texts_and_lists_of_texts_are_lines(tmp_path: Path) -> None:
     rows = [{**QA, "questions": ["谁？", "何时？"], "auto_gold_doc_ids": [7, 8]}]
-    (record,) = read_tasks(written(tmp_path / "qa1.json", rows), (TASKS["qa1"],))["qa1"].records
+    (record,) = read_tasks(write_content(tmp_path / "qa1.json", rows), (TASKS["qa1"],))[
+        "qa1"
+    ].records
     assert record.values["question"] == "谁？\n何时？"
     assert [set(document.ids) for document in record.gold] == [{"7"}, {"8"}]
 
@@ -93,13 +95,13 @@ def test_gold_ids_go_before_gold_texts_and_lists_of_texts_are_lines(tmp_path: Pa
 )
 def test_other_files_are_refused(tmp_path: Path, content: Any, tasks: str, sentence: str) -> None:
     with pytest.raises(RalleError, match=re.escape(sentence)):
-        read_tasks(written(tmp_path / "x.json", content), tasks_of(tasks))
+        read_tasks(write_content(tmp_path / "x.json", content), find_tasks(tasks))
 
 
 def test_tasks_have_cruds_names_too_and_unknown_ones_are_refused() -> None:
     expected = ["hallucination", "qa2"]
-    assert [task.name for task in tasks_of("QuestAnswer2Docs,hallu_modified")] == expected
+    assert [task.name for task in find_tasks("QuestAnswer2Docs,hallu_modified")] == expected
     with pytest.raises(UsageError, match="Did you mean 'qa1'"):
-        tasks_of("qa11")
+        find_tasks("qa11")
     with pytest.raises(UsageError, match="at least one task"):
-        tasks_of(" ,")
+        find_tasks(" ,")

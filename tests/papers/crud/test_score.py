@@ -27,14 +27,14 @@ def workspace(tmp_path: Path) -> Path:
     return tmp_path / "workspace"
 
 
-def written(path: Path, rows: Any) -> Path:
+def write_results(path: Path, rows: Any) -> Path:
     value = {"info": {"task": "QuestAnswer1Doc", "llm": "theirs"}, "overall": {}, "results": rows}
     path.write_text(json.dumps(value, ensure_ascii=False))
     return path
 
 
 def score(cli: CommandLine, folder: Path, rows: Any, *more: Any) -> Any:
-    guess = written(folder / "r.json", rows)
+    guess = write_results(folder / "r.json", rows)
     return cli.json("score", "--suite", "crud", "--guess", guess, *more)
 
 
@@ -77,7 +77,7 @@ def test_the_records_references_go_before_the_rows_own(cli: CommandLine, tmp_pat
     gold = write_lines(tmp_path / "qa1.jsonl", [{"ID": name, **record} for name in "ab"])
     report = score(cli, tmp_path, [row("a", "广州")], "--gold", gold)
     assert values(report)["rouge-L"] == (1.0, 1) and report["missing"] == 1
-    guess = written(tmp_path / "r.json", [row("z", "广州")])
+    guess = write_results(tmp_path / "r.json", [row("z", "广州")])
     ran = cli("score", "--suite", "crud", "--guess", guess, "--gold", gold)
     assert ran.code == 2 and "answers 'z'" in ran.last
 
@@ -94,12 +94,12 @@ def test_the_records_references_go_before_the_rows_own(cli: CommandLine, tmp_pat
 def test_what_is_no_result_is_one_sentence(
     cli: CommandLine, tmp_path: Path, rows: Any, sentence: str
 ) -> None:
-    ran = cli("score", "--suite", "crud", "--guess", written(tmp_path / "r.json", rows))
+    ran = cli("score", "--suite", "crud", "--guess", write_results(tmp_path / "r.json", rows))
     assert ran.code == 2 and sentence in ran.last
 
 
 def test_a_folder_in_place_of_a_result_is_called_one(cli: CommandLine, tmp_path: Path) -> None:
-    written(tmp_path / "r.json", [row(1, "x")])
+    write_results(tmp_path / "r.json", [row(1, "x")])
     ran = cli("score", "--suite", "crud", "--guess", tmp_path)
     sentence = f"{tmp_path} is a folder; name the file that holds a result of CRUD-RAG"
     assert ran.code == 2 and sentence in ran.last and "It holds r.json" in ran.last
