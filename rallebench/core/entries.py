@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.json_values import JsonObject, JsonValue
-from rallebench.core.own_files import Count
 from rallebench.core.prices import read_prices
+from rallebench.core.strict_numbers import Count
 from rallebench.core.text import UNFOLDED
 from rallebench.core.types import Json, digest
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar, Union
 
+from rallebench.core.chunking import Chunking
 from rallebench.core.experiment_reports import ExperimentReport, StageCounts
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import DataClass, fill
@@ -99,6 +100,23 @@ class ExperimentRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class IndexRecipe:
+    """Everything that defines an index. Create one with ``index_recipe``, which checks it.
+
+    ``corpus``: a file or folder of documents, an imported corpus, or an index, whose passages are then the documents.
+    ``encoder``: '' for a kind without one. ``form``: the corpus's format; '' recognises it. ``settings``: all of the kind's.
+    """
+
+    corpus: Path
+    kind: str
+    encoder: str = ""
+    chunking: Chunking | None = None
+    form: str = ""
+    page_map: Path | None = None
+    settings: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class IndexRequest:
     """The request for an index of this recipe, existing or new, for the next runs; the reply is an ``IndexResult``.
 
@@ -106,7 +124,7 @@ class IndexRequest:
     """
 
     label: str
-    recipe: Any
+    recipe: IndexRecipe
     transient: bool = False
 
 
@@ -196,7 +214,7 @@ class Notice:
 class IndexCosts:
     """The costs of the indexes of these recipes, for the user. The reply is None."""
 
-    recipes: tuple[Any, ...]
+    recipes: tuple[IndexRecipe, ...]
 
 
 WorkRequest = Union[

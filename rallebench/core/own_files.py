@@ -1,6 +1,6 @@
 """The product's own files, checked by type when they are read: another program may have changed them.
 
-A shape names the fields that are read, with strict types; further fields stay as they are.
+A shape is a frozen dataclass of the fields that are read; further fields are ignored.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.files import read_json, write_json
@@ -30,39 +30,14 @@ DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, R
 MAX_DEPTH = 60
 """Lists and objects within each other; no file of ours comes near it."""
 
-Count = Annotated[int, Field(ge=0, lt=2**53)]
-
-
-class Stored(BaseModel):
-    """A shape: types are strict, numbers finite, and fields that it does not name stay."""
-
-    model_config = ConfigDict(strict=True, extra="allow", allow_inf_nan=False)
-
 
 def damage_error(path: Path, mend: str, fault: str = "") -> BadFileError:
     """The error of a file of ours that is not as it was written; ``mend`` is a clause."""
     return BadFileError(f"{path} was damaged by another program{fault and f' ({fault})'}; {mend}.")
 
 
-def read_stored(path: Path, shape: type[Stored], mend: str) -> dict[str, Any]:
-    """The object in a file of ours, which fits the shape and its seal, if it has one; without the seal.
-
-    Raises BadFileError, with the mend unless there is no such file.
-    """
-    if not path.is_file():
-        raise BadFileError(f"{path} does not exist.")
-    try:
-        value = read_json(path)
-    except BadFileError as error:
-        raise BadFileError(f"{str(error).rstrip('.')}; {mend}.") from None
-    stored = check_stored(value, shape, path, mend)
-    if "seal" in stored and stored.pop("seal") != make_seal(stored):
-        raise damage_error(path, mend)
-    return stored
-
-
 def read_sealed(path: Path, mend: str) -> dict[str, JsonValue]:
-    """Return the object in a sealed file of ours, without its seal. Raises BadFileError, with the mend unless there is no such file."""
+    """Return the object in a file of ours, without its seal if it has one. Raises BadFileError."""
     if not path.is_file():
         raise BadFileError(f"{path} does not exist.")
     try:
@@ -106,22 +81,6 @@ def parse(value: object, shape: type[T], path: Path, mend: str) -> T:
         fault = f"{where!r}: {message[:1].lower()}{message[1:]}"
         raise damage_error(path, mend, fault) from None
     return content
-
-
-def check_stored(value: Any, shape: type[Stored], path: Path, mend: str) -> dict[str, Any]:
-    """A value of a file of ours, which fits the shape. Raises BadFileError."""
-    if not isinstance(value, dict):
-        raise damage_error(path, mend)
-    if is_too_deep(value):
-        raise damage_error(path, mend, "too deeply nested")
-    try:
-        shape.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        where, message = ".".join(str(part)[:40] for part in first["loc"]), str(first["msg"])
-        fault = f"{where!r}: {message[:1].lower()}{message[1:]}"
-        raise damage_error(path, mend, fault) from None
-    return value
 
 
 def is_too_deep(value: object) -> bool:

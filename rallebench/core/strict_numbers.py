@@ -1,4 +1,4 @@
-"""Numbers of stored files, as pydantic checks them: never text or a bool, always finite and within bounds.
+"""Numbers and flags of stored files, as pydantic checks them: never text or a bool, always finite and within bounds.
 
 The module does not import pydantic, so values that name these types load at once.
 """
@@ -31,6 +31,18 @@ class Between:
         return core_schema.float_schema(strict=True, allow_inf_nan=False, ge=self.low, le=self.high)
 
 
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """True or False, and nothing that looks like it."""
+
+    def __get_pydantic_core_schema__(self, source: type, handler: Any) -> CoreSchema:
+        """The check of a strict bool."""
+        from pydantic_core import core_schema
+
+        return core_schema.bool_schema(strict=True)
+
+
+Flag = Annotated[bool, Exactly()]
 Number = Annotated[float, Between(-LARGEST, LARGEST)]
 Count = Annotated[int, Between(0, 2**53 - 1)]
 Whole = Annotated[int, Between(-(2**64), 2**64)]

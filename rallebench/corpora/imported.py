@@ -18,10 +18,10 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, read_json, write_json
-from rallebench.core.own_files import Count
 from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
+from rallebench.core.strict_numbers import Count
 from rallebench.core.types import Passage, digest
 from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora.chunking import chunk

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import Field
-
 from rallebench.core.files import write_json
-from rallebench.core.own_files import Count, Stored, read_stored
+from rallebench.core.json_values import as_json
+from rallebench.core.own_files import parse, read_sealed
+from rallebench.core.strict_numbers import Count
+
+MEND = "import the dataset again"
 
 
-class ImportNotes(Stored):
+@dataclass(frozen=True, slots=True)
+class ImportNotes:
     """Notes about an import. ``skipped``: number of bad rows; ``problems``: sentences about the first 20."""
 
     skipped: Count = 0
-    problems: list[str] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    notes: list[str] = Field(default_factory=list)
+    problems: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def notes_file(dataset: Path) -> Path:
@@ -35,7 +39,7 @@ def write_notes(dataset: Path, notes: ImportNotes) -> None:
     if notes == ImportNotes():
         notes_file(dataset).unlink(missing_ok=True)
     else:
-        write_json(notes_file(dataset), notes.model_dump())
+        write_json(notes_file(dataset), as_json(notes))
 
 
 def read_notes(dataset: Path) -> ImportNotes:
@@ -43,4 +47,4 @@ def read_notes(dataset: Path) -> ImportNotes:
     path = notes_file(dataset)
     if not path.is_file():
         return ImportNotes()
-    return ImportNotes(**read_stored(path, ImportNotes, "import the dataset again"))
+    return parse(read_sealed(path, MEND), ImportNotes, path, MEND)

@@ -113,9 +113,9 @@ def import_dataset(
 def _import_notes(result: ImportedDataset) -> ImportNotes:
     return ImportNotes(
         skipped=result.skipped,
-        problems=[problem.message for problem in result.problems],
-        warnings=list(result.warnings),
-        notes=list(result.notes),
+        problems=tuple(problem.message for problem in result.problems),
+        warnings=tuple(result.warnings),
+        notes=tuple(result.notes),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Union
 
 from rallebench.core.errors import (
     BadFileError,
@@ -46,7 +46,8 @@ from rallebench.core.experiments import (
     WorkRequest,
 )
 from rallebench.core.files import json_lines, write_text
-from rallebench.core.own_files import read_stored, write_sealed
+from rallebench.core.json_values import JsonObject
+from rallebench.core.own_files import parse, read_sealed, write_sealed
 from rallebench.core.runs import RunOptions, RunRequest, RunResult
 from rallebench.core.types import digest
 from rallebench.engine.execute import execute
@@ -58,8 +59,9 @@ from rallebench.engine.experiment_store import (
     folder_name,
     run_name,
 )
-from rallebench.engine.measure import StoredMeasurements, measurements
+from rallebench.engine.measure import MEND, StoredMeasurements, measurements
 from rallebench.engine.ports import WorkContext
+from rallebench.engine.rowfile import RowFile
 from rallebench.engine.rows import RowsFiller
 from rallebench.engine.stored_runs import ended_result
 
@@ -67,10 +69,14 @@ MEASUREMENTS = "measurements"
 """The folder of an experiment's measurements, one file for each request."""
 
 
+WorkReply = Union[RunResult, IndexResult, RowFile, tuple[JsonObject, ...], None]
+"""The reply to a request of an experiment."""
+
+
 class Player(Protocol):
     """Performs the requests of an experiment: for real, as a dry run, or as a pilot."""
 
-    def play(self, step: WorkRequest) -> Operation[Any]:
+    def play(self, step: WorkRequest) -> Operation[WorkReply]:
         """Perform one request; returns what the experiment is sent. Raises RalleError."""
 
 
@@ -78,7 +84,7 @@ def drive(experiment: Experiment, player: Player) -> Operation[Report]:
     """Play an experiment to its end. The error of a request is thrown into it, but for a stop and a run that was made with
     other settings: these end it."""
     with closing(experiment):
-        reply: Any = None
+        reply: WorkReply = None
         error: RalleError | None = None
         while True:
             try:
@@ -132,7 +138,7 @@ class Performer:
         self.results: list[RunResult] = []
         self.warnings: dict[str, None] = {}
 
-    def play(self, step: WorkRequest) -> Operation[Any]:
+    def play(self, step: WorkRequest) -> Operation[WorkReply]:
         """Do what one request says; see Player. Returns None for a request without a result."""
         if isinstance(step, RunRequest):
             return (yield from self._run(step))
@@ -203,14 +209,14 @@ class Performer:
         self.save()
         return result
 
-    def _measure(self, step: MeasureRequest) -> Operation[tuple[Mapping[str, Any], ...]]:
+    def _measure(self, step: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
         """The measurements of a job, those of an earlier session where it measured the same."""
         file = self._folder / MEASUREMENTS / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
         stored = None
         try:
-            content = read_stored(file, StoredMeasurements, "it is measured anew")
-            stored = tuple(content["measurements"]) if content["job"] == job else None
+            content = parse(read_sealed(file, MEND), StoredMeasurements, file, MEND)
+            stored = content.measurements if content.job == job else None
         except BadFileError as error:
             if file.exists():
                 yield Progress(step.label, message=str(error))

@@ -19,6 +19,7 @@ from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
+    IndexRecipe,
     IndexRequest,
     IndexResult,
     MeasureRequest,
@@ -43,7 +44,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.engine.driver import complete_run_request, drive
+from rallebench.engine.driver import WorkReply, complete_run_request, drive
 from rallebench.engine.judging import pass_request
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.record import EpisodeHead
@@ -66,7 +67,7 @@ class Needs(NamedTuple):
     """
 
     built: dict[str, None]
-    missing: dict[str, Any]
+    missing: dict[str, IndexRecipe]
     measurements: dict[str, None]
     rows: dict[str, bool]
     warnings: dict[str, None]
@@ -92,7 +93,7 @@ class DryRunner:
         self.runs: list[tuple[PlannedRun, str]] = []
         self.failure: RalleError | None = None
 
-    def play(self, step: WorkRequest) -> Operation[Any]:
+    def play(self, step: WorkRequest) -> Operation[WorkReply]:
         """Answer one request of the experiment without asking anything."""
         yield from ()
         try:

@@ -21,10 +21,8 @@ from rallebench.core.files import sha256_file, write_json, write_text
 from rallebench.core.json_values import JsonValue
 from rallebench.core.locks import alone
 from rallebench.core.own_files import (
-    Stored,
     parse,
     read_sealed,
-    read_stored,
     reading,
     write_sealed,
 )
@@ -149,11 +147,12 @@ class ExperimentStore:
             yield
 
 
-class StoredFiles(Stored):
+@dataclass(frozen=True, slots=True)
+class StoredFiles:
     """``written.json``."""
 
-    sha256: dict[str, str] | None = None
-    writing: list[str] | None = None
+    sha256: Mapping[str, str] | None = None
+    writing: tuple[str, ...] | None = None
 
 
 class WrittenFiles:
@@ -165,11 +164,12 @@ class WrittenFiles:
 
     def __init__(self, folder: Path, *, guarded: bool) -> None:
         self._path, self._guarded = folder / WRITTEN, guarded
-        record: dict[str, Any] = {}
+        record = StoredFiles()
         if guarded and self._path.exists():
-            record = read_stored(self._path, StoredFiles, "move the files that it names away")
-        self._sha256: dict[str, str] = dict(record.get("sha256") or {})
-        self._unfinished = set(record.get("writing") or ())
+            mend = "move the files that it names away"
+            record = parse(read_sealed(self._path, mend), StoredFiles, self._path, mend)
+        self._sha256 = dict(record.sha256 or {})
+        self._unfinished = set(record.writing or ())
 
     def refuse_changed(self, paths: Iterable[Path]) -> None:
         """Raise UsageError for a file that exists and is not as it was written last."""

@@ -12,28 +12,33 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import Operation, Progress
 from rallebench.core.experiments import MeasureRequest
 from rallebench.core.files import write_text
-from rallebench.core.own_files import Stored
+from rallebench.core.json_values import JsonObject
+from rallebench.core.types import Json
 
 PATIENCE = 1800.0
 """Seconds after which a program is ended."""
 
 
-class StoredMeasurements(Stored):
-    """A file of measurements, sealed. ``job``: the digest of what was measured."""
+MEND = "it is measured anew"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMeasurements:
+    """A file of measurements, sealed. ``job``: the digest of the request."""
 
     job: str
-    measurements: list[dict[str, Any]]
+    measurements: tuple[Json, ...]
 
 
-def measurements(request: MeasureRequest) -> Operation[tuple[dict[str, Any], ...]]:
+def measurements(request: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
     """Run the program; its measurements. It is ended with the operation. Raises UsageError if it fails or takes too long."""
     with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
         job, errors = Path(folder) / "job.json", Path(folder) / "stderr.txt"
@@ -50,16 +55,18 @@ def measurements(request: MeasureRequest) -> Operation[tuple[dict[str, Any], ...
         late = threading.Timer(PATIENCE, process.kill)
         late.daemon = True
         late.start()
-        lines = []
+        lines: list[JsonObject] = []
         try:
             for text in process.stdout:
-                line = json.loads(text) if text.startswith("{") else {"progress": ""}
-                if "error" in line:
-                    raise UsageError(line["error"])
-                if "progress" not in line:
-                    lines.append(line)
-                elif line["progress"]:
-                    yield Progress("", message=line["progress"])
+                if not text.startswith("{"):
+                    continue
+                match json.loads(text):
+                    case {"error": str(sentence)}:
+                        raise UsageError(sentence)
+                    case {"progress": sentence}:
+                        yield Progress("", message=str(sentence))
+                    case line:
+                        lines.append(line)
             code = process.wait()
         finally:
             timed_out = not late.is_alive()
@@ -86,7 +93,7 @@ def _environment() -> dict[str, str]:
     return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": path}
 
 
-def run_program(measure: Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]) -> int:
+def run_program(measure: Callable[[Json], Iterable[JsonObject]]) -> int:
     """The program's side: print what ``measure`` yields for the job of the command line; the exit code."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
@@ -29,7 +29,7 @@ from rallebench.core.scoring import Judgements
 from rallebench.core.types import Episode, Generate, Retrieve, Step
 from rallebench.engine import loop
 from rallebench.engine.cost import llm_prices, total
-from rallebench.engine.driver import drive
+from rallebench.engine.driver import WorkReply, drive
 from rallebench.engine.judging import pass_request
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.score import own_scores
@@ -68,7 +68,7 @@ class Pilot:
         self.samples: list[PilotSample | None] = []
         self.failure: RalleError | None = None
 
-    def play(self, step: WorkRequest) -> Operation[Any]:
+    def play(self, step: WorkRequest) -> Operation[WorkReply]:
         """Ask a run's questions; see Player. The pilot ends at a request for rows or for an index that is not built."""
         if isinstance(step, RowsRequest):
             raise _Enough  # a pilot writes no file

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from rallebench.core.backends import Backends
 from rallebench.core.events import Operation
 from rallebench.core.experiment_reports import ExperimentReport
-from rallebench.core.experiments import IndexResult
+from rallebench.core.experiments import IndexRecipe, IndexResult
 from rallebench.core.memory import Memory
 from rallebench.core.runs import RunRequest
 from rallebench.engine.reply_cache import ReplyCache
@@ -46,13 +46,13 @@ class WorkContext(RunContext, Protocol):
     def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
         """Load and hold language models."""
 
-    def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
+    def ensure_index(self, recipe: IndexRecipe) -> Operation[IndexResult]:
         """Find or build an index."""
 
-    def foresee(self, recipe: Any) -> tuple[str, bool]:
+    def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
         """Return the name of the index of a recipe, '' if it is not known yet, and whether it is built."""
 
-    def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
+    def index_costs(self, recipes: tuple[IndexRecipe, ...]) -> Operation[str]:
         """Return the costs of the indexes of these recipes, in one sentence."""
 
     def release(self, names: tuple[str, ...]) -> None:

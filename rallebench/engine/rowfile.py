@@ -17,8 +17,9 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.experiment_reports import StageCounts
 from rallebench.core.experiments import Row
 from rallebench.core.files import Appender
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.settings import DataClass, fill
-from rallebench.core.types import Episode, Generate, digest
+from rallebench.core.types import Episode, Generate, Json, digest
 from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 
 T = TypeVar("T", bound=DataClass)
@@ -27,7 +28,7 @@ STAMP, FROM = "stamp", "from"
 
 
 class _Place(NamedTuple):
-    """Where a row stands and what must be known of it without reading it again."""
+    """The place of a row in its file, and facts about it that are needed without reading it again."""
 
     offset: int
     stamp: str
@@ -35,7 +36,7 @@ class _Place(NamedTuple):
     failed: bool
 
 
-def short(value: Any) -> str:
+def short(value: JsonValue) -> str:
     """8 hex digits over a JSON-able value."""
     return digest(value)[:8]
 
@@ -44,9 +45,9 @@ class RowFile:
     """The rows. Memory holds their places only, about 300 bytes a row. ``summary``: see ``RowsRequest``."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the stored rows. Raises BadFileError, with the line, for a line that is no row."""
+        """Read the stored rows. Raises BadFileError, with the line, for a line that is not a row."""
         self.path = Path(path)
-        self.summary: Mapping[str, Any] = {}
+        self.summary: Json = {}
         self._places: dict[str, dict[str, _Place]] = {}
         self._order: list[tuple[str, str]] = []
         self._end = 0
@@ -88,11 +89,11 @@ class RowFile:
             if not raw.endswith(b"\n"):
                 return None
             raise BadFileError(
-                f"{self.path}, line {number} is no JSON ({error}); mend the line or remove it."
+                f"{self.path}, line {number} is not valid JSON ({error}); mend the line or remove it."
             ) from None
         if not isinstance(row, dict) or not isinstance(row.get("id"), str) or not row["id"]:
             raise BadFileError(
-                f"{self.path}, line {number} is no row: every row is an object with an 'id'."
+                f"{self.path}, line {number} is not a row; every row is an object with an 'id'."
             )
         if not isinstance(row.get("keep", True), bool):
             raise BadFileError(f"{self.path}, line {number}: 'keep' must be true or false.")
@@ -116,7 +117,7 @@ class RowFile:
             )
 
     def _enter(self, offset: int, row: Row) -> bool:
-        """Take a row in; whether it is a person's."""
+        """Take a row in. Returns True if it is a person's own."""
         stamp, _, own = str(row.get(STAMP, "")).partition(".")
         edited = not own or own != _own(row)
         place = _Place(offset, stamp, edited, bool(row.get("error")))
@@ -186,18 +187,19 @@ class RowFile:
 
     # ── appending ───────────────────────────────────────────────────────────
 
-    def add(self, source: str, stamp: str, rows: Iterable[Mapping[str, Any]]) -> None:
+    def add(self, source: str, stamp: str, rows: Iterable[JsonObject]) -> None:
         """Append the rows of an input; they are on their way to the disk when this returns. Raises BackendError."""
         for row in rows:
             if self._log is None:
                 self._end_last_line()
                 self._log = Appender(self.path)
                 self._end = self.path.stat().st_size
-            written = {"id": row["id"], **({FROM: source} if source != row["id"] else {}), **row}
+            name = str(row["id"])
+            written = {"id": name, **({FROM: source} if source != name else {}), **row}
             written[STAMP] = f"{stamp}.{_own(written)}"
             place = _Place(self._end, stamp, False, bool(written.get("error")))
             self._end += self._log.write(written)
-            self._places.setdefault(source, {})[written["id"]] = place
+            self._places.setdefault(source, {})[name] = place
 
     def _end_last_line(self) -> None:
         """End the last line, which an editor may have left open: it is a person's row and no torn one."""
@@ -212,7 +214,7 @@ class RowFile:
             self._log = None
 
 
-def _type_name(value: Any) -> str:
+def _type_name(value: JsonValue) -> str:
     """The type of a JSON value in words; for a list with the type of its values, if they have one.
 
     >>> _type_name(["a", "b"]), _type_name([]), _type_name(["a", 1]), _type_name(2.5)

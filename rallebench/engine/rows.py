@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-from pydantic import Field
+from typing import Any, ClassVar
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import Finished, Operation, Progress, under
 from rallebench.core.experiments import FilledRows, In, RowsRequest
 from rallebench.core.files import write_json
 from rallebench.core.json_values import as_json
-from rallebench.core.own_files import Count, Stored, read_stored
+from rallebench.core.own_files import parse, read_sealed
 from rallebench.core.runs import RunOptions
-from rallebench.core.types import Episode, Flow, Question
+from rallebench.core.strict_numbers import Count
+from rallebench.core.types import Episode, Flow, Json, Question
 from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
 from rallebench.engine.ports import WorkContext
@@ -24,28 +24,51 @@ from rallebench.engine.rowfile import RowFile, count_rows, short, with_costs
 from rallebench.engine.spending import charge, charged_prices
 
 SUMMARIES = "summaries.json"
-"""Summaries of the inputs of files of rows: label → {``of``: a digest of the source, ``told``: the summary}."""
+"""Summaries of the inputs of files of rows: label → summary."""
 PROGRESS_EVERY = 0.3
 """Seconds between two progress events."""
 
 
-class StoredTold(Stored):
-    """The summary of a request."""
-
-    left_out: dict[str, Count] = Field(default_factory=dict)
+MEND = "remove it and build again, which makes it anew from the rows"
 
 
-class StoredSummary(Stored):
-    """Of one file of rows. ``of``: a digest of the source of its inputs; ``summary``: that of its request."""
-
-    of: str
-    summary: StoredTold = Field(alias="told")
+KEYS = {"source": "of", "content": "told"}
+"""Field of a summary → its key."""
 
 
-class StoredSummaries(Stored):
-    """``summaries.json``: label → summary."""
+@dataclass(frozen=True, slots=True)
+class StoredSummary:
+    """The entry of a file of rows in ``summaries.json``. ``source``: a digest of the source of its inputs; ``content``: the summary
+    of its request."""
 
-    __pydantic_extra__: dict[str, StoredSummary]
+    __pydantic_config__: ClassVar = {"alias_generator": KEYS.__getitem__}
+
+    source: str
+    content: Json
+
+    def to_json(self) -> dict[str, Any]:
+        """The entry as JSON."""
+        return {"of": self.source, "told": self.content}
+
+    @classmethod
+    def from_json(cls, value: object, *, path: Path) -> StoredSummary:
+        """The summary in ``value``, read from the file ``path``. Raises BadFileError."""
+        parse(value, _Summary, path, MEND)
+        return parse(value, cls, path, MEND)
+
+
+@dataclass(frozen=True, slots=True)
+class _LeftOut:
+    left_out: Mapping[str, Count] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Summary:
+    """The checked part of a summary; its other entries are the experiment's own."""
+
+    __pydantic_config__: ClassVar = {"alias_generator": KEYS.__getitem__}
+
+    content: _LeftOut
 
 
 class RowsFiller:
@@ -61,7 +84,7 @@ class RowsFiller:
         self._progress_at = 0.0
         self.filled: list[FilledRows] = []
 
-    def fill(self, request: RowsRequest[Any]) -> Operation[RowFile]:
+    def fill(self, request: RowsRequest[In]) -> Operation[RowFile]:
         """The rows of one request. Raises RalleError; rows that came before stay in the file."""
         rows = RowFile(self._folder / f"{request.label}.jsonl")
         self._files.append(rows)
@@ -69,18 +92,18 @@ class RowsFiller:
             summaries = read_summaries(self._folder)
         except BadFileError:  # made anew below, from the inputs
             summaries = {}
-        before = summaries.get(request.label) or {}
-        new = 0
-        if request.source and before.get("of") == short(request.source) and rows.path.exists():
+        before = summaries.get(request.label)
+        new, mark = 0, short(request.source)
+        if request.source and before and before.source == mark and rows.path.exists():
             rows.settle_all()
-            rows.summary = before.get("told") or {}
+            rows.summary = before.content
         else:
             new = yield from (self._make if request.flow is None else self._ask)(request, rows)
             rows.summary = request.summary()
         rows.close()
         if request.source:
-            summaries[request.label] = {"of": short(request.source), "told": rows.summary}
-            write_json(self._folder / SUMMARIES, summaries)
+            summaries[request.label] = StoredSummary(mark, rows.summary)
+            write_json(self._folder / SUMMARIES, as_json(summaries))
         filled = FilledRows(request.label, request.about, rows.path, count_rows(rows, new))
         self.filled.append(filled)
         yield Finished(request.label, reused=not new, result=filled)
@@ -90,7 +113,7 @@ class RowsFiller:
         for rows in self._files:
             rows.close()
 
-    def _make(self, request: RowsRequest[Any], rows: RowFile) -> Operation[int]:
+    def _make(self, request: RowsRequest[In], rows: RowFile) -> Operation[int]:
         """The rows of a request that asks no model."""
         assert request.make is not None
         settled, new = [], 0
@@ -109,7 +132,7 @@ class RowsFiller:
         rows.settle(settled)
         return new
 
-    def _ask(self, request: RowsRequest[Any], rows: RowFile) -> Operation[int]:
+    def _ask(self, request: RowsRequest[In], rows: RowFile) -> Operation[int]:
         """The rows of a request that asks models; each is written as it comes."""
         assert request.read is not None
         inputs = {entry.id: (entry, short(request.depends_on(entry))) for entry in request.inputs()}
@@ -161,8 +184,8 @@ def flows(request: RowsRequest[In], inputs: Mapping[str, In]) -> Callable[[Quest
     return lambda question: ask(inputs[question.qid])
 
 
-def read_summaries(folder: Path) -> dict[str, Any]:
+def read_summaries(folder: Path) -> dict[str, StoredSummary]:
     """Label → the summary of that file's inputs; {} before the first. Raises BadFileError."""
     path = folder / SUMMARIES
-    mend = "remove it and build again, which makes it anew from the rows"
-    return read_stored(path, StoredSummaries, mend) if path.exists() else {}
+    stored = read_sealed(path, MEND) if path.exists() else {}
+    return {label: StoredSummary.from_json(value, path=path) for label, value in stored.items()}

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.letters import CHINESE, LATIN, main_script
 from rallebench.core.types import Example
 from rallebench.corpora.reading import read_corpus
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 LANGUAGES: Mapping[str, str] = {"English": LATIN, "Chinese": CHINESE}
 """Language of prompts → the letters of the questions that they fit."""

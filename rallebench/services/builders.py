@@ -119,7 +119,8 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
     stages = {}
     for path in stage_files(request.folder):
         rows = current_rows(path)
-        rows.summary = (summaries.get(path.stem) or {}).get("told") or {}
+        if summary := summaries.get(path.stem):
+            rows.summary = summary.content
         stages[path.stem] = count_rows(rows)
     ended = stored.report if isinstance(stored.report, BuilderReport) else None
     return StoredBuilder(request, stages, ended)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.backends import Backends, PagedRetriever
 from rallebench.core.errors import RalleError
 from rallebench.core.events import Operation
 from rallebench.core.experiment_reports import ExperimentReport
-from rallebench.core.experiments import IndexResult
+from rallebench.core.experiments import IndexRecipe, IndexResult
 from rallebench.core.memory import Memory
 from rallebench.core.runs import RunRequest
 from rallebench.engine.reply_cache import ReplyCache
@@ -81,15 +80,15 @@ class EngineContext:
 
     # of an experiment
 
-    def ensure_index(self, recipe: Any) -> Operation[IndexResult]:
+    def ensure_index(self, recipe: IndexRecipe) -> Operation[IndexResult]:
         parts = self._parts
         return ensure_index(parts.workspace, recipe, parts.models.encoders)
 
-    def foresee(self, recipe: Any) -> tuple[str, bool]:
+    def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
         """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
         return expected_name(self._parts.workspace, recipe)
 
-    def index_costs(self, recipes: tuple[Any, ...]) -> Operation[str]:
+    def index_costs(self, recipes: tuple[IndexRecipe, ...]) -> Operation[str]:
         costs = yield from index_costs(self._parts.workspace, recipes)
         return costs.sentence
 

@@ -14,6 +14,7 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.events import Event, Operation, Progress
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER_INDEXES
@@ -38,11 +39,7 @@ from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.cache import CacheEntry, cache_entries, delete_stored
 from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build
-from rallebench.workspace.indexes.recipes import (
-    IndexRecipe,
-    corpus_chunking,
-    index_recipe,
-)
+from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -145,7 +142,7 @@ class Data:
         try:
             return read_notes(self._workspace.dataset_paths()[name])
         except BadFileError as error:
-            return ImportNotes(warnings=[str(error)])
+            return ImportNotes(warnings=(str(error),))
 
     def delete_dataset(self, name: str) -> str:
         """Delete a dataset of the workspace; returns a sentence. Raises UsageError for any other."""

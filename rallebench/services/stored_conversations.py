@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json, chain_to_json
 from rallebench.core.errors import RalleError
 from rallebench.core.files import disk_error, write_json
-from rallebench.core.own_files import DAMAGE, Count, Stored, check_stored, read_stored
+from rallebench.core.own_files import DAMAGE, parse, read_sealed
+from rallebench.core.strict_numbers import Count, Flag, Number
+from rallebench.core.types import Json
 from rallebench.engine.record import (
     episode_from_json,
     episode_to_json,
@@ -63,13 +65,13 @@ def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
         return []
     talks: list[Talk] = []
     try:
-        values = read_stored(path, StoredTalks, MEND)["conversations"]
+        values = parse(read_sealed(path, MEND), StoredTalks, path, MEND).conversations
     except (RalleError, OSError):
         _set_aside(path, talks)
         return talks
     for value in values:
         with suppress(RalleError, OSError, *DAMAGE):
-            talks.append(_talk_from_json(check_stored(value, StoredTalk, path, MEND)))
+            talks.append(_read_talk(parse(value, StoredTalk, path, MEND)))
     if len(talks) < len(values):
         _set_aside(path, talks)
         save(workspace, window, talks)
@@ -92,31 +94,36 @@ def _set_aside(path: Path, talks: Sequence[Talk]) -> None:
         path.replace(aside)
 
 
-class StoredTurn(Stored):
-    chain: dict[str, Any]
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn of a conversation. ``before``: the number of the turn before it."""
+
+    chain: Json
     question: str
     before: Count | None
     answer: str
     state: State
     error: str
-    copies: bool
-    rewriting: dict[str, Any] | None
-    steps: list[dict[str, Any]]
-    episode: dict[str, Any] | None
+    copies: Flag
+    rewriting: Json | None
+    steps: tuple[Json, ...]
+    episode: Json | None
 
 
-class StoredTalk(Stored):
-    """A conversation."""
+@dataclass(frozen=True, slots=True)
+class StoredTalk:
+    """A conversation. ``last``: the number of its shown turn."""
 
-    began: float
+    began: Number
     last: Count | None
-    turns: list[StoredTurn]
+    turns: tuple[StoredTurn, ...]
 
 
-class StoredTalks(Stored):
+@dataclass(frozen=True, slots=True)
+class StoredTalks:
     """The file of a window; a damaged conversation hides no other."""
 
-    conversations: list[Any]
+    conversations: tuple[Any, ...]
 
 
 def _file(workspace: WorkspaceFolder, window: str) -> Path:
@@ -148,34 +155,34 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
     }
 
 
-def _talk_from_json(value: Mapping[str, Any]) -> Talk:
-    talk = Talk(began=datetime.fromtimestamp(value["began"]).timestamp())
-    for number, line in enumerate(value["turns"]):
-        before = None if line["before"] is None else talk.turns[line["before"]]
-        talk.turns.append(_turn_from_json(line, number, before))
-    talk.last = None if value["last"] is None else talk.turns[value["last"]]
+def _read_talk(stored: StoredTalk) -> Talk:
+    talk = Talk(began=datetime.fromtimestamp(stored.began).timestamp())
+    for number, turn in enumerate(stored.turns):
+        before = None if turn.before is None else talk.turns[turn.before]
+        talk.turns.append(_read_turn(turn, number, before))
+    talk.last = None if stored.last is None else talk.turns[stored.last]
     return talk
 
 
-def _turn_from_json(line: Mapping[str, Any], number: int, before: Turn | None) -> Turn:
+def _read_turn(stored: StoredTurn, number: int, before: Turn | None) -> Turn:
     """A turn; one that was still being answered when the program ended is stopped."""
-    state, rewriting, episode = line["state"], line["rewriting"], None
-    rewriting = rewriting and step_from_json(rewriting)
-    steps = tuple(map(step_from_json, line["steps"]))
-    if line["episode"]:
+    episode = None
+    rewriting = step_from_json(stored.rewriting) if stored.rewriting else None
+    steps = tuple(map(step_from_json, stored.steps))
+    if stored.episode:
         every = (rewriting, *steps) if rewriting else steps
-        episode = replace(episode_from_json(line["episode"]), steps=every)
+        episode = replace(episode_from_json(stored.episode), steps=every)
     return Turn(
-        chain_from_json(line["chain"]),
-        line["question"],
+        chain_from_json(stored.chain),
+        stored.question,
         history(path_to(before)),
         number,
         before,
-        answer=line["answer"],
+        answer=stored.answer,
         rewriting=rewriting,
         steps=steps,
         episode=episode,
-        error=line["error"],
-        state="stopped" if state == "running" else state,
-        copies=line["copies"],
+        error=stored.error,
+        state="stopped" if stored.state == "running" else stored.state,
+        copies=stored.copies,
     )

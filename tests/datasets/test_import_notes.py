@@ -18,12 +18,12 @@ def test_what_an_import_leaves_out_is_kept_and_an_import_without_loss_keeps_noth
     source.write_text('{"question": "Which moon?", "gold_text": "Titan"}\nno row\n')
     brought = import_dataset(tmp_path / "datasets", "own", source, skip_bad=True)
     kept = read_notes(brought.path)
-    assert kept.skipped == 1 and kept.warnings == list(brought.warnings) != []
+    assert kept.skipped == 1 and kept.warnings == tuple(brought.warnings) != ()
     source.write_text(
         '{"id": "1", "input": "Which moon?", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "1"}]}]}\n'
     )
     whole = import_dataset(tmp_path / "datasets", "whole", source)
-    assert not notes_file(whole.path).exists() and read_notes(whole.path).warnings == []
+    assert not notes_file(whole.path).exists() and read_notes(whole.path).warnings == ()
 
 
 def test_damaged_notes_are_one_sentence_with_the_mend(tmp_path: Path) -> None:

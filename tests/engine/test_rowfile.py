@@ -82,8 +82,8 @@ def test_a_row_that_failed_is_tried_again(file: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("{broken", "line 2 is no JSON"),
-        ('{"title": "x"}', "line 2 is no row"),
+        ("{broken", "line 2 is not valid JSON"),
+        ('{"title": "x"}', "line 2 is not a row"),
         ('{"id": "b", "keep": "yes"}', "line 2: 'keep' must be"),
     ],
 )

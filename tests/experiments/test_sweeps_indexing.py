@@ -14,14 +14,13 @@ from small_workspace import CommandLine, command, environment
 
 from rallebench.core.entries import Combination
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import ExperimentResult
+from rallebench.core.experiments import ExperimentResult, IndexRecipe
 from rallebench.core.settings import parse_settings
 from rallebench.core.types import Action, Chain
 from rallebench.experiments.sweeps import expand, factor, indexing
 from rallebench.retrievers.composites import check_settings, written_out
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.paths import WorkspaceFolder
 
 CHAIN = Chain(

@@ -83,7 +83,7 @@ SUBSCRIPTS: dict[str, int] = {
     "corpora": 20,
     "datasets": 106,
     "encoders": 65,
-    "engine": 39,
+    "engine": 29,
     "environments": 58,
     "experiments": 220,
     "gui": 95,
@@ -101,7 +101,7 @@ SUBSCRIPTS: dict[str, int] = {
     "vector_indexes": 58,
     "views": 88,
     "workflows": 20,
-    "workspace": 82,
+    "workspace": 69,
 }
 REGISTERING: dict[str, int] = {
     "cli": 23,
@@ -119,7 +119,7 @@ REGISTERING: dict[str, int] = {
     "workflows": 1,
 }
 """Modules that register something; update the number together with a ceiling."""
-SIGNATURES: dict[str, int] = {"core": 19, "engine": 39, "services": 43, "views": 22}
+SIGNATURES: dict[str, int] = {"core": 19, "engine": 21, "services": 43, "views": 22}
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 
 from rallebench.chains.overrides import override
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.experiments import ExperimentRequest, IndexRequest, IndexResult
+from rallebench.core.experiments import ExperimentRequest, IndexRecipe, IndexRequest, IndexResult
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
 from rallebench.core.settings import Setting
@@ -21,7 +21,7 @@ from rallebench.core.types import Chain, Episode, Example
 from rallebench.experiments.common import Bounds, names_in, scored_run, several
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
-from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
+from rallebench.workspace.indexes.recipes import index_recipe
 
 RETRIEVE, READ = "retrieve-only", "read-dialogue"
 MEASURES = {"nDCG": ndcg, "R": recall}

@@ -15,6 +15,7 @@ from typing import Any
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import UsageError
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.registry import unknown
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Chain
@@ -23,12 +24,7 @@ from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
 from rallebench.retrievers.composites import INDEX, write_reference
-from rallebench.workspace.indexes.recipes import (
-    IndexRecipe,
-    check_settings,
-    index_recipe,
-    starter_recipe,
-)
+from rallebench.workspace.indexes.recipes import check_settings, index_recipe, starter_recipe
 from rallebench.workspace.paths import WorkspaceFolder
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import Hint, RalleError, UsageError
-from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.experiments import ExperimentRequest, IndexRecipe
 from rallebench.core.settings import Setting
 from rallebench.encoders.references import to_fetch
 from rallebench.experiments.common import values_in
@@ -17,7 +17,7 @@ from rallebench.papers.crud.factors import ENCODER, FACTORS, RERANKER, WORDS
 from rallebench.papers.crud.retrieval import RETRIEVERS, variant
 from rallebench.papers.crud.settings import CrudGridSettings, SearchedDocuments
 from rallebench.retrievers import rerank
-from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
+from rallebench.workspace.indexes.recipes import index_recipe
 
 
 @dataclass(frozen=True, slots=True)

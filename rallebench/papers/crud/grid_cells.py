@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import (
     ExperimentRequest,
+    IndexRecipe,
     IndexRequest,
     IndexResult,
     Notice,
@@ -29,7 +30,6 @@ from rallebench.papers.crud.factors import WORDS
 from rallebench.papers.crud.records import CrudTask, RecordSet
 from rallebench.papers.crud.retrieval import separator
 from rallebench.papers.crud.settings import AnsweringSettings, CrudGridSettings
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 Place = tuple[Config, str]
 """A configuration and a task's name."""

@@ -12,6 +12,7 @@ from typing import Any
 from rallebench.core.entries import Manifest, seal_manifest
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.events import Progress, map_events
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.files import DiskError, disk_error, is_full, sha256_file, write_json
 from rallebench.core.parts import beside, check_name, move_in, with_final_names
 from rallebench.core.types import digest
@@ -30,7 +31,6 @@ from rallebench.workspace.indexes.checks import check_index, is_made_by, search_
 from rallebench.workspace.indexes.encoding import encode_passages
 from rallebench.workspace.indexes.importing import ForeignIndex, check_fits, recognise, take_over
 from rallebench.workspace.indexes.reading import LongPassages, long_passages
-from rallebench.workspace.indexes.recipes import IndexRecipe
 
 
 def build_index(

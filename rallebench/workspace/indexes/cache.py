@@ -17,6 +17,7 @@ from typing import Any
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Progress, map_events
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.files import disk_error, read_json, write_json
 from rallebench.core.json_values import JsonValue
 from rallebench.core.locks import alone, held
@@ -28,7 +29,7 @@ from rallebench.core.types import Json, digest
 from rallebench.corpora.imported import is_imported, read_card, store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.workspace.entries import read_manifest
-from rallebench.workspace.indexes.recipes import IndexRecipe, is_index
+from rallebench.workspace.indexes.recipes import is_index
 from rallebench.workspace.paths import WorkspaceFolder
 
 PASSAGES, TEXTS, CUT = "passages", "texts", "cut.json"

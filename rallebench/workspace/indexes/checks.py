@@ -14,13 +14,13 @@ from rallebench.core.backends import close
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import BackendError, MismatchError
 from rallebench.core.events import Progress
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.files import sha256_file
 from rallebench.core.types import Passage
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder, Vectors
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.retrievers.dense import Dense
-from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import passage_text
 
 CANDIDATES, KNOWN_ITEMS, KNOWN_DEPTH = 2000, 20, 10

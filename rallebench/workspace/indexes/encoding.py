@@ -35,11 +35,11 @@ from rallebench.workspace.indexes import vectors as stored
 from rallebench.workspace.indexes.rates import save_rate
 from rallebench.workspace.indexes.vectors import (
     FORM,
-    FORMAT,
     PART,
     PROGRESS,
     STARTER_VECTORS,
     VECTORS,
+    VectorsHeader,
     lock_path,
     passage_text,
     passages_in,
@@ -82,7 +82,7 @@ def encode_passages(
     def others(seconds: float) -> Progress:
         """Return the progress of another process."""
         header, finished = read_progress(folder)
-        total = header.get("passages", 0)
+        total = header.passages if header else 0
         stage = "waiting for another build that encodes the same passages"
         return Progress("", passages_in(finished, total), total, stage, seconds=seconds)
 
@@ -106,13 +106,13 @@ class _Encoding:
         self.size = len(self.head) + 4 * self.shape[0] * self.shape[1]
         self.corpus_sha256 = corpus_sha256
         self.started = time.perf_counter()
-        self.header: dict[str, Any] = {}
+        self._header: VectorsHeader | None = None
         self.finished: dict[int, str] = {}
 
     def run(self) -> Generator[Progress, None, EncodedPassages]:
         """Verify existing shards, encode missing ones, rename the file; return the finished vectors."""
         self._read_progress()
-        if not self.header:
+        if self._header is None:
             choice = yield from self._choose()
             self._begin(choice)
         yield from self._verify()
@@ -122,7 +122,13 @@ class _Encoding:
             os.replace(self.folder / PART, self.folder / VECTORS)
         yield self._progress("encoding passages", self.shape[0])
         vectors = load_array(self.folder / VECTORS, np.float32, 2)
-        return EncodedPassages(vectors, self.header["dtype"], self.header["measured"])
+        return EncodedPassages(vectors, self.header.dtype, self.header.measured)
+
+    @property
+    def header(self) -> VectorsHeader:
+        """The header of the encoding once it has begun."""
+        assert self._header is not None
+        return self._header
 
     @property
     def _firsts(self) -> range:
@@ -136,9 +142,9 @@ class _Encoding:
     def _read_progress(self) -> None:
         """Read the shards that an earlier session finished; start over if its progress file does not match."""
         header, finished = read_progress(self.folder)
-        fits = header and (header["passages"], header["dim"]) == self.shape
+        fits = header and (header.passages, header.dim) == self.shape
         if fits and self._file().exists():
-            self.header = header
+            self._header = header
             self.finished = {f: sha for f, sha in finished.items() if f in self._firsts}
 
     def _file(self) -> Path:
@@ -162,19 +168,17 @@ class _Encoding:
         except OSError:
             (self.folder / PART).unlink(missing_ok=True)
             raise
-        self.header = {
-            "format": FORMAT,
-            "form": FORM,
-            "encoder": self.encoder.name,
-            "fingerprint": self.encoder.fingerprint,
-            "corpus_sha256": self.corpus_sha256,
-            "passages": self.shape[0],
-            "dim": self.shape[1],
-            "dtype": choice.dtype,
-            "measured": choice.measured,
-        }
+        self._header = VectorsHeader(
+            self.encoder.name,
+            self.encoder.fingerprint,
+            self.corpus_sha256,
+            *self.shape,
+            choice.dtype,
+            choice.measured,
+            FORM,
+        )
         with Appender(self.folder / PROGRESS) as progress:
-            progress.write(self.header)
+            progress.write(self._header.to_json())
 
     def _verify(self) -> Iterator[Progress]:
         """Forget the finished shards whose vectors have changed."""
@@ -202,7 +206,7 @@ class _Encoding:
             (self.folder / VECTORS).unlink()
         if len(good) < len(self.finished):
             with writing(self.folder / PROGRESS) as out:
-                for line in (self.header, *itertools.starmap(self._line, good.items())):
+                for line in (self.header.to_json(), *itertools.starmap(self._line, good.items())):
                     out.write(json.dumps(line, ensure_ascii=False).encode() + b"\n")
         self.finished = good
 
@@ -220,7 +224,7 @@ class _Encoding:
         return {"first": first, "rows": self._rows(first), "sha256": sha256}
 
     def _encode(self, missing: Sequence[int]) -> Iterator[Progress]:
-        encode = bulk(self.encoder, self.header["dtype"])
+        encode = bulk(self.encoder, self.header.dtype)
         check = VectorCheck(self.encoder.name, "")
         before = sum(self._rows(first) for first in self.finished)
         done, began = 0, time.perf_counter()
@@ -262,7 +266,7 @@ class _Encoding:
         if fault:
             raise BackendError(
                 f"The encoder {self.encoder.name!r} gave {fault}: the model is damaged, does not work in "
-                f"{self.header['dtype']}, or does not know their words; download it again, choose dtype=float32, or another encoder."
+                f"{self.header.dtype}, or does not know their words; download it again, choose dtype=float32, or another encoder."
             )
 
 

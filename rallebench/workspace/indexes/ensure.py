@@ -18,7 +18,7 @@ import numpy as np
 from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.events import Progress
-from rallebench.core.experiments import IndexResult
+from rallebench.core.experiments import IndexRecipe, IndexResult
 from rallebench.core.files import disk_error
 from rallebench.core.locks import turn
 from rallebench.core.starter import STARTER_CORPUS, STARTER_INDEXES
@@ -37,7 +37,6 @@ from rallebench.workspace.indexes.cache import (
     using,
 )
 from rallebench.workspace.indexes.checks import check_index, is_made_by
-from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import complete_vectors
 from rallebench.workspace.paths import WorkspaceFolder
 

@@ -23,6 +23,7 @@ from rallebench.core import memory
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.files import free_bytes
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
@@ -34,7 +35,6 @@ from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.workspace.indexes.reading import long_rows
-from rallebench.workspace.indexes.recipes import IndexRecipe
 from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
 from rallebench.workspace.paths import WorkspaceFolder
 

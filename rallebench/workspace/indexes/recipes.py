@@ -2,38 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.experiments import IndexRecipe
 from rallebench.core.settings import check_values
 from rallebench.core.starter import STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
+from rallebench.core.types import Json
 from rallebench.corpora import CORPORA
 from rallebench.corpora.chunking import default_chunking
 from rallebench.corpora.imported import holds_documents
 from rallebench.corpora.reading import IMPORTED
 from rallebench.encoders.references import check_encoder
 from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRecipe:
-    """Everything that defines an index. Create one with ``index_recipe``, which checks it.
-
-    ``corpus``: a file or folder of documents, an imported corpus, or an index, whose passages are then the documents.
-    ``encoder``: '' for a kind without one. ``form``: the corpus's format; '' recognises it. ``settings``: all of the kind's.
-    """
-
-    corpus: Path
-    kind: str
-    encoder: str = ""
-    chunking: Chunking | None = None
-    form: str = ""
-    page_map: Path | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
 
 
 def index_recipe(
@@ -44,7 +26,7 @@ def index_recipe(
     chunking: Chunking | None = None,
     form: str = "",
     page_map: Path | None = None,
-    settings: Mapping[str, Any] | None = None,
+    settings: Json | None = None,
 ) -> IndexRecipe:
     """Return a checked recipe with all its settings; reads and loads nothing. Raises UsageError."""
     full = check_settings(kind, settings or {})
@@ -74,7 +56,7 @@ def starter_recipe(name: str) -> IndexRecipe:
     return index_recipe(STARTER_CORPUS, STARTER_INDEXES[name], page_map=STARTER_PAGES)
 
 
-def check_settings(kind: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def check_settings(kind: str, settings: Json) -> Json:
     """Return all settings of an index kind. Raises UsageError for an unknown kind, an unknown setting or an invalid value."""
     if kind not in kinds():
         raise UsageError(f"There is no index kind {kind!r}; known: {', '.join(kinds())}.")

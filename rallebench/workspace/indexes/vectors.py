@@ -13,14 +13,16 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.json_values import JsonValue
 from rallebench.core.locks import alone
-from rallebench.core.own_files import Count, Stored, check_stored, damage_error
-from rallebench.core.types import Passage, digest
+from rallebench.core.own_files import damage_error, parse
+from rallebench.core.strict_numbers import Between, Count
+from rallebench.core.types import Json, Passage, digest
 from rallebench.encoders import BulkEncoder, Encoder
 
 VECTORS, PART, PROGRESS = "vectors.npy", "vectors.part", "progress.jsonl"
@@ -45,7 +47,7 @@ class CachedVectors:
     corpus_sha256: str
     passages: int
     dim: int
-    dtype: Literal["float32", "bfloat16", ""]
+    dtype: str
     finished: Mapping[int, str]
     bytes: int
     problem: str = ""
@@ -80,25 +82,57 @@ def passage_text(passage: Passage) -> str:
     return FORM.format(title=passage.title, text=passage.text)
 
 
-class StoredHeader(Stored):
-    """The first line of ``progress.jsonl``."""
+@dataclass(frozen=True, slots=True)
+class VectorsHeader:
+    """The first line of ``progress.jsonl``. ``form``: the form of the encoded text; ``measured``: the figures that the numeric
+    type was chosen by."""
 
-    format: Literal["rallebench-vectors/1"]
     encoder: str
     fingerprint: str
     corpus_sha256: str
     passages: Count
-    dim: int = Field(ge=1, le=2**20)
-    dtype: Literal["float32", "bfloat16"]
-    measured: dict[str, Any]
+    dim: Annotated[int, Between(1, 2**20)]
+    dtype: Annotated[str, Field(pattern="^(float32|bfloat16)$")]
+    measured: Json
+    form: str = ""
+    format: Literal["rallebench-vectors/1"] = "rallebench-vectors/1"
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as JSON."""
+        return {
+            "format": self.format,
+            "form": self.form,
+            "encoder": self.encoder,
+            "fingerprint": self.fingerprint,
+            "corpus_sha256": self.corpus_sha256,
+            "passages": self.passages,
+            "dim": self.dim,
+            "dtype": self.dtype,
+            "measured": dict(self.measured),
+        }
+
+    @classmethod
+    def from_json(cls, document: Any, *, path: Path) -> VectorsHeader:
+        """The header in ``document``, the first line of the file ``path``. Raises BadFileError."""
+        if isinstance(document, dict) and "format" not in document:
+            raise damage_error(path, MEND)
+        return parse(document, cls, path, MEND)
 
 
-def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
-    """Return the header ({} if foreign or damaged) and first row → sha256 of the finished shards; torn lines are skipped.
+@dataclass(frozen=True, slots=True)
+class _Shard:
+    """A later line of ``progress.jsonl``."""
+
+    first: Count
+    sha256: str
+
+
+def read_progress(folder: Path) -> tuple[VectorsHeader | None, dict[int, str]]:
+    """Return the header (None if foreign or damaged) and first row → sha256 of the finished shards; torn lines are skipped.
 
     The result is not trusted: vectors are compared with their sha256 before use.
     """
-    lines: list[Any] = []
+    path, lines = folder / PROGRESS, list[JsonValue]()
     with contextlib.suppress(FileNotFoundError), open(folder / PROGRESS, "rb") as handle:
         for line in handle:
             try:
@@ -106,26 +140,29 @@ def read_progress(folder: Path) -> tuple[dict[str, Any], dict[int, str]]:
             except (ValueError, RecursionError):
                 lines.append(None)
     try:
-        header = check_stored(lines[0] if lines else None, StoredHeader, folder / PROGRESS, MEND)
+        header = VectorsHeader.from_json(lines[0] if lines else None, path=path)
     except BadFileError:
-        return {}, {}
-    shards = [
-        line
-        for line in lines[1:]
-        if isinstance(line, dict)
-        and type(line.get("first")) is int
-        and line["first"] in range(0, header["passages"], SHARD)
-    ]
-    return header, {shard["first"]: str(shard.get("sha256")) for shard in shards}
+        return None, {}
+    shards: dict[int, str] = {}
+    for finished in lines[1:]:
+        with contextlib.suppress(BadFileError):
+            shard = parse(finished, _Shard, path, MEND)
+            if shard.first in range(0, header.passages, SHARD):
+                shards[shard.first] = shard.sha256
+    return header, shards
 
 
 def take_shipped(folder: Path, shipped: Path, corpus_sha256: str, encoder: Encoder) -> None:
     """Copy the vectors in ``shipped`` into the cache ``folder`` if that is empty and they are of exactly these passages, this
     encoder and its numeric type. Like all cached vectors, they are compared with their sha256 before use."""
     header, _ = read_progress(shipped)
-    dtypes = ("auto", header.get("dtype"))
-    same = {"corpus_sha256": corpus_sha256, "fingerprint": encoder.fingerprint, "form": FORM}
-    fits = same.items() <= header.items() and asked_dtype(encoder) in dtypes
+    if header is None or asked_dtype(encoder) not in ("auto", header.dtype):
+        return
+    fits = (header.corpus_sha256, header.fingerprint, header.form) == (
+        corpus_sha256,
+        encoder.fingerprint,
+        FORM,
+    )
     if fits and not (folder / PROGRESS).exists():
         for name in (VECTORS, PROGRESS):  # in this order: without the second, the first is ignored
             shutil.copyfile(shipped / name, folder / name)
@@ -138,15 +175,25 @@ def passages_in(finished: Mapping[int, str], total: int) -> int:
 
 def kept_vectors(cache: Path) -> list[CachedVectors]:
     """Return all cached vectors, including unfinished ones, and damaged folders with their problem."""
-    names = ("encoder", "fingerprint", "corpus_sha256", "passages", "dim", "dtype")
     cached = []
     for folder in sorted(path.parent for path in Path(cache).glob(f"*/{PROGRESS}")):
         with contextlib.suppress(OSError):
             header, finished = read_progress(folder)
             size = sum(path.stat().st_size for path in folder.iterdir())
             if header:
-                values = {name: header[name] for name in names}
-                cached.append(CachedVectors(folder, finished=finished, bytes=size, **values))
+                cached.append(
+                    CachedVectors(
+                        folder,
+                        header.encoder,
+                        header.fingerprint,
+                        header.corpus_sha256,
+                        header.passages,
+                        header.dim,
+                        header.dtype,
+                        finished,
+                        size,
+                    )
+                )
             else:
                 problem = str(damage_error(folder / PROGRESS, MEND))
                 cached.append(CachedVectors(folder, "", "", "", 0, 0, "", {}, size, problem))

@@ -16,12 +16,12 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.events import complete
-from rallebench.core.experiments import IndexResult
+from rallebench.core.experiments import IndexRecipe, IndexResult
 from rallebench.encoders.hashing import Hashing
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.cache import cache_entries, delete_stored
 from rallebench.workspace.indexes.ensure import Costs, ensure_index, expected_name, index_costs
-from rallebench.workspace.indexes.recipes import IndexRecipe, index_recipe
+from rallebench.workspace.indexes.recipes import index_recipe
 from rallebench.workspace.paths import WorkspaceFolder
 
 

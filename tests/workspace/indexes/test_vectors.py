@@ -565,9 +565,10 @@ def test_the_starter_comes_with_the_vectors_that_its_encoder_gives(
     build = build_index(tmp_path / "indexes", "s", starter_recipe("starter-minilm"), encoder=minilm)
     assert complete(build).passages == 371
     header, finished = cached.read_progress(cached.STARTER_VECTORS)
+    assert header is not None
     vectors = np.load(cached.STARTER_VECTORS / "vectors.npy")
     assert finished == {0: hashlib.sha256(vectors.tobytes()).hexdigest()}
-    assert (vectors.dtype, header["dtype"], len(vectors)) == (np.float32, "float32", 371)
+    assert (vectors.dtype, header.dtype, len(vectors)) == (np.float32, "float32", 371)
     store = PassageStore(tmp_path / "indexes" / "s")
     rows = range(0, 371, 40)
     sample = [cached.passage_text(store[row]) for row in rows]
