@@ -36,12 +36,17 @@ KEYS = {"source": "of", "content": "told"}
 """Field of a summary → its key."""
 
 
+def _key(name: str) -> str:
+    """The JSON key of a field."""
+    return KEYS.get(name, name)
+
+
 @dataclass(frozen=True, slots=True)
 class StoredSummary:
     """The entry of a file of rows in ``summaries.json``. ``source``: a digest of the source of its inputs; ``content``: the summary
     of its request."""
 
-    __pydantic_config__: ClassVar = {"alias_generator": KEYS.__getitem__}
+    __pydantic_config__: ClassVar = {"alias_generator": _key}
 
     source: str
     content: Json
@@ -66,7 +71,7 @@ class _LeftOut:
 class _Summary:
     """The checked part of a summary; its other entries are the experiment's own."""
 
-    __pydantic_config__: ClassVar = {"alias_generator": KEYS.__getitem__}
+    __pydantic_config__: ClassVar = {"alias_generator": _key}
 
     content: _LeftOut
 
