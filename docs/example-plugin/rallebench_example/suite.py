@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from rallebench.core.backends import Backends
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.runs import Backends, DatasetRef, FlowFactory, FlowSpec
+from rallebench.core.runs import DatasetRef, FlowFactory, FlowSpec
 from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.tables import Table
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, Outcome, Question
