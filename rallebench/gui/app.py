@@ -25,6 +25,7 @@ from rallebench import __version__
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import HostGuard, is_loopback, server_access
 from rallebench.gui.content_policy import ContentPolicy
+from rallebench.gui.endpoints import add_endpoints
 from rallebench.gui.envelope import EnvelopeGuard
 from rallebench.gui.events import Rows
 from rallebench.gui.frame import Page
@@ -32,6 +33,7 @@ from rallebench.gui.jobs import job_news
 from rallebench.gui.login_guard import Credentials, LoginGuard
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import prepare
+from rallebench.remote.calls import Calls
 from rallebench.services.workbench import Workbench
 
 FOLDER = Path(__file__).parent
@@ -62,6 +64,7 @@ def build_app(page: Page) -> gr.Blocks:
             apply_default_css=False,
             elem_id="page",
         )
+        add_endpoints(Calls(page.workbench))
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""The HTTP envelope of the page's messages: only well-formed messages of the page's script reach Gradio; the rest is a 4xx.
+"""The HTTP envelope: only well-formed messages of the page's script, and calls of the endpoints, reach Gradio; the rest is a 4xx.
 
 Messages that a handler refuses are 400 as well (``app.refuse_problem``). Gradio's script drops the body of a 4xx;
 ``script/refusals.js`` hands its sentence on, so the page shows it and programs have the status.
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+from annotated_types import Len
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from rallebench.core.errors import UsageError
@@ -20,8 +21,13 @@ from rallebench.gui.login_guard import answer
 log = logging.getLogger(__name__)
 
 CALL, UPLOAD = "/gradio_api/component_server", "/gradio_api/upload"
-CHANGING = frozenset({CALL, UPLOAD, "/login"})
-"""The addresses that take input; the page uses no others of Gradio's."""
+TAKEN_BACK = frozenset({"/gradio_api/cancel"})
+QUEUE = frozenset({"/gradio_api/queue/join", *TAKEN_BACK})
+"""The addresses by which Gradio's client calls an endpoint, and takes a call back."""
+ENDPOINT = "/gradio_api/call/"
+"""The beginning of an endpoint's own address, for programs without the client."""
+CHANGING = frozenset({CALL, UPLOAD, "/login", *QUEUE})
+"""The addresses that take input; no others of Gradio's are used."""
 
 UNUSED = ("/gradio_api/proxy=", "/monitoring")
 """Prefixes of Gradio's addresses that the page does not use and that fail on odd paths."""
@@ -43,14 +49,35 @@ FUNCTIONS: Mapping[str, type[messages.PageMessage]] = {
 """Server function → the schema of its message."""
 
 
+SessionHash = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}\z")]
+
+
 class Envelope(BaseModel):
     """A call of a server function, as Gradio's script sends it."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-    session_hash: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}\z")]
+    session_hash: SessionHash
     component_id: int
     fn_name: Annotated[str, StringConstraints(max_length=100)]
     data: Any
+
+
+class EndpointCall(BaseModel):
+    """A call of an endpoint at its own address; Gradio's client adds fields that only Gradio reads."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    data: Annotated[list[Any], Len(max_length=100)]
+
+
+class QueuedCall(BaseModel):
+    """A call in Gradio's queue, or one taken back. ``fn_index``: the number of the endpoint."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+    session_hash: SessionHash
+    fn_index: int
+
+
+Message = TypeVar("Message", bound=BaseModel)
 
 
 class RefusedRequest(Exception):
@@ -75,13 +102,18 @@ class EnvelopeGuard:
         path = scope["path"].rstrip("/")
         is_reading = scope["method"] in ("GET", "HEAD", "OPTIONS")
         try:
-            if not (is_readable(path) if is_reading else path in CHANGING):
+            calls_endpoint = path in QUEUE or path.startswith(ENDPOINT)
+            if not (is_readable(path) if is_reading else path in CHANGING or calls_endpoint):
                 raise RefusedRequest(404, "The page has no such address.")
             if is_reading:
                 await self._app(scope, receive, send)
             elif path == CALL and scope["method"] == "POST":
                 body = await read_body(scope, receive)
                 check_call(body, components(scope))
+                await self._app(scope, repeating(body, receive), send)
+            elif calls_endpoint:
+                body = await read_body(scope, receive)
+                check_endpoint(path, body, endpoints(scope))
                 await self._app(scope, repeating(body, receive), send)
             elif path == UPLOAD:
                 await self._upload(scope, receive, send)
@@ -154,21 +186,19 @@ def repeating(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
     return receive_again
 
 
+def gradio_app(scope: Any) -> Any:
+    """The ``gr.Blocks`` that a request is for."""
+    return scope["app"].get_blocks()
+
+
 def components(scope: Any) -> frozenset[int]:
     """The numbers of the page's components."""
-    return frozenset(scope["app"].get_blocks().blocks)
+    return frozenset(gradio_app(scope).blocks)
 
 
 def check_call(body: bytes, known: frozenset[int]) -> None:
     """Raise RefusedRequest unless the body is a message of the page's script to a function of a known component."""
-    try:
-        envelope = Envelope.model_validate(json.loads(body.decode(), parse_constant=_refuse))
-    except ValidationError as error:
-        wrong = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in wrong["loc"])[:80] or "the whole"
-        raise RefusedRequest(422, f"The call is wrong at {place} ({wrong['msg']}).") from None
-    except (ValueError, RecursionError):
-        raise RefusedRequest(400, "The message is not valid JSON, or nested too deeply.") from None
+    envelope = read_message(Envelope, body)
     if envelope.component_id not in known:
         raise RefusedRequest(404, f"There is no component {str(envelope.component_id)[:60]}.")
     if envelope.fn_name not in FUNCTIONS:
@@ -177,6 +207,45 @@ def check_call(body: bytes, known: frozenset[int]) -> None:
         messages.read(FUNCTIONS[envelope.fn_name], envelope.data)
     except UsageError as error:
         raise RefusedRequest(422, str(error)) from None
+
+
+def endpoints(scope: Any) -> Mapping[int, str]:
+    """Number → name of each endpoint."""
+    functions = gradio_app(scope).fns
+    return {number: f.api_name for number, f in functions.items() if isinstance(f.api_name, str)}
+
+
+def check_endpoint(path: str, body: bytes, known: Mapping[int, str]) -> None:
+    """Raise RefusedRequest unless the body is a call of a known endpoint."""
+    if path.startswith(ENDPOINT):
+        name = path.removeprefix(ENDPOINT)
+        if name not in known.values():
+            raise RefusedRequest(404, f"There is no endpoint {name[:60]!r}.")
+        read_message(EndpointCall, body)
+        return
+    number = read_message(QueuedCall, body).fn_index
+    if number not in known:
+        raise RefusedRequest(404, f"There is no endpoint {str(number)[:60]}.")
+    if path not in TAKEN_BACK:
+        read_message(EndpointCall, body)
+
+
+def read_message(shape: type[Message], body: bytes) -> Message:
+    """A message of this shape. Raises RefusedRequest with the first wrong place."""
+    try:
+        return shape.model_validate(read_json(body))
+    except ValidationError as error:
+        wrong = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in wrong["loc"])[:80] or "the whole"
+        raise RefusedRequest(422, f"The call is wrong at {place} ({wrong['msg']}).") from None
+
+
+def read_json(body: bytes) -> Any:
+    """The content of a message. Raises RefusedRequest."""
+    try:
+        return json.loads(body.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise RefusedRequest(400, "The message is not valid JSON, or nested too deeply.") from None
 
 
 def _refuse(constant: str) -> None:

@@ -169,12 +169,35 @@ def test_a_broken_upload_is_a_bad_request(client: TestClient) -> None:
 
 
 def test_no_other_address_takes_anything(client: TestClient) -> None:
-    for path in ("queue/join", "run/x", "call/x", "api/x", "reset", "cancel", "process_recording"):
+    for path in ("run/x", "api/x", "reset", "process_recording"):
         for content in ("{", "{}", '{"data": [], "fn_index": 99, "session_hash": "x"}'):
             answer = client.post(f"/gradio_api/{path}", content=content, headers=JSON)
             assert answer.status_code == 404 and "no such address" in sentence(answer)
     assert client.delete("/config").status_code == 404
     assert client.put(CALL, json=call()).status_code == 405
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "status"),
+    [
+        ("call/x", '{"data": []}', 404),
+        ("call/ask", "{", 400),
+        ("call/ask", "{}", 422),
+        ("call/ask", '{"data": [NaN]}', 400),
+        ("call/ask", '{"data": "Who?"}', 422),
+        ("queue/join", "[]", 422),
+        ("queue/join", '{"data": [], "fn_index": 99, "session_hash": "x"}', 404),
+        ("queue/join", '{"data": [], "fn_index": "0", "session_hash": "x"}', 422),
+        ("queue/join", '{"data": [], "fn_index": 0, "session_hash": "../x"}', 422),
+        ("cancel", "{", 400),
+        ("cancel", '{"event_id": "e", "fn_index": 99, "session_hash": "x"}', 404),
+    ],
+)
+def test_a_broken_call_of_an_endpoint_is_refused(
+    client: TestClient, path: str, content: str, status: int
+) -> None:
+    answer = client.post(f"/gradio_api/{path}", content=content, headers=JSON)
+    assert answer.status_code == status and sentence(answer).endswith(".")
 
 
 def test_an_address_that_can_name_nothing_is_not_found(client: TestClient) -> None:

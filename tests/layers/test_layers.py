@@ -63,7 +63,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     # 6: front ends.
     "cli": frozenset({"services", "views", "render"}),
     "server": frozenset({"services", "views", "render"}),
-    "gui": frozenset({"services", "views", "render"}),
+    "remote": frozenset({"services", "views"}),
+    "gui": frozenset({"services", "views", "render", "remote"}),
     "api": frozenset({"services", "views", "render"}),
 }
 EXCEPTIONS = {("__init__", "api"), ("__main__", "cli"), ("cli.ui", "gui"), ("cli.serve", "server")}

@@ -92,6 +92,7 @@ SUBSCRIPTS: dict[str, int] = {
     "metrics": 41,
     "papers": 255,
     "reader": 12,
+    "remote": 7,
     "render": 8,
     "retrievers": 52,
     "sandbox": 23,

@@ -1,0 +1,1 @@
+"""Calls that other programs make: over Gradio's endpoints and over MCP."""
