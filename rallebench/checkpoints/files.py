@@ -14,13 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 log = logging.getLogger(__name__)
 
@@ -177,6 +178,8 @@ def mapped_tensor(file: Path, name: str) -> NDArray[np.float32]:
 
     Writes change the array, not the file.
     """
+    import numpy as np  # a list of models imports none
+
     shape, _, offset = _header(file)[name]
     return np.memmap(file, dtype="<f4", mode="c", offset=offset, shape=shape)
 

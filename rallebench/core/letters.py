@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
+CODES: Mapping[str, str] = {"en": "English", "zh": "Chinese"}
 LATIN, CHINESE = "Latin letters", "Chinese or Japanese characters"
 _CHINESE = frozenset(
     ("CJK", "HIRAGANA", "KATAKANA", "IDEOGRAPHIC", "KATAKANA-HIRAGANA", "BOPOMOFO")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, overload
+from typing import Any, BinaryIO, ClassVar, overload
 
 from rallebench.core.archives import unpacking
 from rallebench.core.errors import BadFileError, Hint
@@ -36,8 +36,11 @@ a third, very repetitive text to a fiftieth."""
 DELIMITERS = (",", ";", "\t")
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, order=True, slots=True)
+class Problem:
     """A bad row: its line (from 1; 0 without lines) and one sentence."""
+
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
     line: int
     message: str

@@ -10,62 +10,23 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Literal, TextIO
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Any, TextIO
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, map_events
-from rallebench.core.files import disk_error, read_json, write_json
-from rallebench.core.own_folders import list_files
+from rallebench.core.files import disk_error, write_json
 from rallebench.core.parts import beside, check_name, delete, move_in
 from rallebench.core.sources import Problems, Source, stamps
-from rallebench.core.strict_numbers import Count
 from rallebench.core.types import Passage, digest
 from rallebench.corpora import CORPORA, CorpusRow
+from rallebench.corpora.cards import CARD, Corpus, is_imported, read_card
 from rallebench.corpora.chunking import chunk
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import IMPORTED, PageMap, corpus_form, read_corpus
-from rallebench.corpora.store import PASSAGES, PassageStore, link_store, writing_store
+from rallebench.corpora.store import PassageStore, link_store, writing_store
 
-CARD, ADDRESSES = "corpus.json", "addresses.jsonl"
-
-
-class BadRow(BaseModel):
-    """A skipped row of the source: its line, from 1, and the reason."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    line: int
-    message: str
-
-
-class Corpus(BaseModel):
-    """``corpus.json``, the card of an imported corpus.
-
-    ``sha256``: of ``passages.jsonl``, which holds ids, texts, titles and page ids in order. ``stamp``
-    changes with the source's files. ``skipped``: number of bad rows; ``problems``: the first 20. ``warnings``: sentences
-    about anything else in the source that was skipped or guessed.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    format: Literal["rallebench-corpus/1"] = "rallebench-corpus/1"
-    name: str
-    form: str
-    source: str
-    stamp: str
-    passages: Count
-    skipped: Count = 0
-    problems: list[BadRow] = Field(default_factory=list)
-    warnings: list[str] = Field(default_factory=list)
-    has_pages: bool = False
-    passages_without_page: Count = 0
-    sha256: str
-    files: dict[str, Count] = Field(default_factory=dict)
-    bytes: Count = 0
-    seconds: float = 0.0
+ADDRESSES = "addresses.jsonl"
 
 
 def import_corpus(
@@ -123,7 +84,7 @@ def import_corpus(
                 stamp=stamp,
                 passages=count,
                 skipped=reading.problems.count,
-                problems=[BadRow(line=p.line, message=p.message) for p in reading.problems.first],
+                problems=reading.problems.first,
                 warnings=reading.problems.warnings,
                 has_pages=pages is not None or counted.own_pages,
                 passages_without_page=counted.without_page,
@@ -203,41 +164,10 @@ def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:
 # ── imported corpora ─────────────────────────────────────────────────────────
 
 
-def is_imported(path: Path) -> bool:
-    """Return whether ``path`` is the folder of an imported corpus."""
-    return (Path(path) / CARD).is_file() and (Path(path) / PASSAGES).is_file()
-
-
-def read_card(folder: Path) -> Corpus:
-    """Read the card of an imported corpus. Raises BadFileError if it was changed."""
-    path = Path(folder) / CARD
-    try:
-        return Corpus.model_validate(read_json(path))
-    except ValidationError:
-        raise BadFileError(f"{path} was changed; import the corpus again.") from None
-
-
 def holds_documents(path: Path, form: str = "") -> bool:
     """Return whether a corpus consists of documents, which are chunked by default, rather than of passages."""
     form = form or (read_card(path).form if is_imported(path) else corpus_form(path))
     return bool(CORPORA.entry(form).traits.get("documents"))
-
-
-def imported_corpora(corpora: Path) -> dict[str, Corpus]:
-    """Name → card of every corpus of a workspace, sorted, without damaged cards."""
-    return corpus_cards(corpora)[0]
-
-
-def corpus_cards(corpora: Path) -> tuple[dict[str, Corpus], dict[str, str]]:
-    """Return name → card, and name → error of an unreadable card, of all corpora in a workspace, sorted."""
-    good: dict[str, Corpus] = {}
-    wrong: dict[str, str] = {}
-    for path in list_files(Path(corpora), f"*/{CARD}"):
-        try:
-            good[path.parent.name] = read_card(path.parent)
-        except BadFileError as error:
-            wrong[path.parent.name] = str(error)
-    return good, wrong
 
 
 def delete_corpus(corpora: Path, name: str) -> None:

@@ -13,7 +13,8 @@ from urllib.parse import unquote
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.types import Passage
-from rallebench.corpora.imported import imported_corpora, page_addresses
+from rallebench.corpora.cards import imported_corpora
+from rallebench.corpora.imported import page_addresses
 from rallebench.corpora.store import PassageStore
 
 Key = tuple[int, str]

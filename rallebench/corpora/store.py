@@ -30,9 +30,10 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.files import disk_error
 from rallebench.core.types import Passage
+from rallebench.corpora.cards import PASSAGES
 from rallebench.corpora.columns import NumberColumn, rows_with, stable_hash, write_lookup
 
-PASSAGES, OFFSETS, IDS, SPANS = "passages.jsonl", "offsets.npy", "ids.npy", "spans.npy"
+OFFSETS, IDS, SPANS = "offsets.npy", "ids.npy", "spans.npy"
 WHOLE = 2**64 - 1
 """Marker instead of a span: the passage is a whole document."""
 

@@ -7,15 +7,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 from rallebench.core.registry import Registry
 
-Vectors = NDArray[np.float32]
-Batches = Iterator[tuple[NDArray[np.int64], Vectors]]
+if TYPE_CHECKING:  # a list of names imports no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Batches = Iterator[tuple[NDArray[np.int64], Vectors]]
+else:
+    Vectors = Batches = Any
 
 Role = Literal["query", "passage"]
 

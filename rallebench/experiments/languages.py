@@ -13,7 +13,6 @@ from rallebench.corpora.reading import read_corpus
 
 LANGUAGES: Mapping[str, str] = {"English": LATIN, "Chinese": CHINESE}
 """Language of prompts → the letters of the questions that they fit."""
-CODES: Mapping[str, str] = {"en": "English", "zh": "Chinese"}
 WORDS, ENGLISH_ENCODER = "bm25", "minilm"
 SAMPLE = 200
 """The questions, or documents, that are looked at."""

@@ -206,6 +206,6 @@ def about_index(manifest: Manifest) -> str:
 
 def about(entry: Combination) -> str:
     """Return one line about a combination."""
-    known = COMBINATIONS.entry(entry.kind).about if entry.kind in COMBINATIONS else ""
+    known = COMBINATIONS.listing(entry.kind).about if entry.kind in COMBINATIONS else ""
     settings = ", ".join(f"{key}={value}" for key, value in entry.settings.items())
     return entry.about or known or f"{entry.of[0]} with {settings}"

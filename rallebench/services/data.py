@@ -20,8 +20,9 @@ from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Hit
 from rallebench.corpora import imported
+from rallebench.corpora.cards import Corpus
 from rallebench.corpora.chunking import choose
-from rallebench.corpora.imported import Corpus, import_corpus
+from rallebench.corpora.imported import import_corpus
 from rallebench.corpora.page_names import find_pages
 from rallebench.datasets.import_notes import ImportNotes, notes_file, read_notes
 from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from rallebench.core.numbers import plural
 from rallebench.core.readers import naming
 from rallebench.core.report import RunReport
 from rallebench.core.types import Json
-from rallebench.corpora.imported import Corpus
+from rallebench.corpora.cards import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
 from rallebench.engine.experiment_store import ExperimentStore
@@ -49,7 +50,7 @@ def import_corpus(
             continue
         if event.passages_without_page:
             yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
-        problems = [problem.model_dump() for problem in event.problems]
+        problems = [asdict(problem) for problem in event.problems]
         value = _import_summary(event.name, event.passages, event.skipped, problems)
         yield {**value, "warnings": event.warnings}
 
@@ -63,7 +64,7 @@ def import_dataset(
     if dataset.form.startswith("r-eval"):
         equal, rows = ids_that_hold(source)
         note = f"The _id of {equal} of {rows} records is the sha256 that R-Eval gives them."
-    problems = [problem._asdict() for problem in dataset.problems]
+    problems = [asdict(problem) for problem in dataset.problems]
     gold = {name: getattr(dataset, name) for name in ("answers", "pages", "neither")}
     more = {"gold": gold, "warnings": list(dataset.warnings), "notes": list(dataset.notes)}
     return {
@@ -78,7 +79,7 @@ def import_scholar_table(
     """A scholar table; ``rows`` counts scholars, publications and coauthor relations."""
     table = import_scholars(workspace, name, source, skip_bad=skip_bad)
     counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
-    problems = [problem._asdict() for problem in table.problems]
+    problems = [asdict(problem) for problem in table.problems]
     return {**_import_summary(table.name, sum(counts.values()), table.skipped, problems), **counts}
 
 

@@ -19,11 +19,12 @@ from rallebench.core.readers import recognised
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
+from rallebench.corpora.cards import Corpus, imported_corpora
 from rallebench.corpora.chunking import (
     chunk,
     default_chunking,
 )
-from rallebench.corpora.imported import Corpus, holds_documents, import_corpus, imported_corpora
+from rallebench.corpora.imported import holds_documents, import_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.page_names import find_pages
 from rallebench.corpora.reading import corpus_form, read_corpus

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
 
-Vectors = NDArray[np.float32]
-Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
+if TYPE_CHECKING:  # a list of names imports no numpy
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+    Neighbours = tuple[NDArray[np.float32], NDArray[np.int64]]
+else:
+    Vectors = Neighbours = Any
 Progress = tuple[int, int]
 """Number of vectors added, and number of all vectors."""
 

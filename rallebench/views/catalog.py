@@ -27,8 +27,8 @@ from rallebench.metrics import METRICS
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, kinds, needs_encoder
 from rallebench.views.lists import line
 from rallebench.workflows import WORKFLOWS, agent_workflows
-from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.paths import WorkspaceFolder
+from rallebench.workspace.scholar_tables import scholar_tables
 
 REGISTRIES: Mapping[str, Registry[Any] | ExperimentGroup] = {
     registry.name: registry

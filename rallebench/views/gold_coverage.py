@@ -15,7 +15,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.runs import RunRequest
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.starter import STARTER_CORPUS, STARTER_INDEXES
-from rallebench.corpora.imported import read_card
+from rallebench.corpora.cards import read_card
 from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
 from rallebench.workspace.coverage import coverage as missing_in

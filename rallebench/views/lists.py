@@ -117,7 +117,7 @@ def _tasks(workspace: WorkspaceFolder) -> Abouts:
 
 
 def _scholars(workspace: WorkspaceFolder) -> Abouts:
-    from rallebench.workspace.environments import scholar_tables
+    from rallebench.workspace.scholar_tables import scholar_tables
 
     return {name: str(path) for name, path in scholar_tables(workspace).items()}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.folding import fold
 from rallebench.core.types import Example, Passage
-from rallebench.corpora.imported import read_card
+from rallebench.corpora.cards import read_card
 from rallebench.corpora.store import PassageStore
 from rallebench.views.gold_coverage import STARTER_NAME
 from rallebench.views.library import starter_passages

@@ -15,19 +15,17 @@ from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER, STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 from rallebench.core.types import digest
-from rallebench.corpora.imported import read_card
+from rallebench.corpora.cards import PASSAGES, read_card
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
-from rallebench.corpora.store import PASSAGES, PassageStore, write_store
+from rallebench.corpora.store import PassageStore, write_store
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment
 from rallebench.environments.pages import NoPages, PageStore, write_pages
 from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.environments.scholars.building import ImportedScholars, build_table
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.paths import WorkspaceFolder
-
-STARTER_TABLE = "starter-scholars"
-"""Scholar table of every workspace; its scholars are fictional."""
+from rallebench.workspace.scholar_tables import STARTER_TABLE, scholar_tables
 
 
 @dataclass(frozen=True)
@@ -124,12 +122,6 @@ def _find_store(workspace: WorkspaceFolder, retriever: str, corpus: str) -> tupl
 # scholar tables
 
 
-def scholar_tables(workspace: WorkspaceFolder) -> dict[str, Path]:
-    """Return name → file of every scholar table; the starter's comes first and is made on first use."""
-    own = list_files(workspace.path / "scholars", "*.sqlite")
-    return {STARTER_TABLE: _starter_file(workspace), **{path.stem: path for path in own}}
-
-
 def scholar_table(workspace: WorkspaceFolder, name: str) -> ScholarTool:
     """Open a scholar table by name. Raises NotFoundError, BadFileError for a damaged one, BackendError if the disk is full."""
     tables = scholar_tables(workspace)
@@ -154,11 +146,3 @@ def import_scholars(
         )
     target = workspace.path / "scholars" / f"{check_name('scholar table', name)}.sqlite"
     return build_table(target, source, skip_bad=skip_bad)
-
-
-def _starter_file(workspace: WorkspaceFolder) -> Path:
-    files = sorted((STARTER / "scholars").glob("*.jsonl"))
-    return (
-        workspace.cache
-        / f"{STARTER_TABLE}-{digest([sha256_file(file) for file in files])[:12]}.sqlite"
-    )

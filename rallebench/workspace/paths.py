@@ -26,7 +26,7 @@ from rallebench.core.starter import (
     STARTER_INDEXES,
 )
 from rallebench.core.types import Chain, Example, digest
-from rallebench.corpora.imported import Corpus, corpus_cards, imported_corpora, is_imported
+from rallebench.corpora.cards import Corpus, corpus_cards, imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, dataset_form, read_questions
 from rallebench.llms import LLMS
 from rallebench.llms.presets import preset_entry, presets

@@ -14,7 +14,8 @@ from rallebench.core.events import complete
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
-from rallebench.corpora.imported import Corpus, import_corpus
+from rallebench.corpora.cards import Corpus
+from rallebench.corpora.imported import import_corpus
 from rallebench.corpora.reading import corpus_form, read_corpus
 from rallebench.corpora.store import write_store
 

@@ -15,14 +15,8 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.types import Passage
-from rallebench.corpora.imported import (
-    Corpus,
-    delete_corpus,
-    import_corpus,
-    imported_corpora,
-    read_card,
-    store_corpus,
-)
+from rallebench.corpora.cards import Corpus, imported_corpora, read_card
+from rallebench.corpora.imported import delete_corpus, import_corpus, store_corpus
 from rallebench.corpora.reading import corpus_form, read_corpus
 from rallebench.corpora.store import PassageStore
 

@@ -12,8 +12,9 @@ from acted import observed, pages
 from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
 from rallebench.environments.scholars.apis import ScholarTool
-from rallebench.workspace.environments import STARTER_TABLE, scholar_table
+from rallebench.workspace.environments import scholar_table
 from rallebench.workspace.paths import WorkspaceFolder
+from rallebench.workspace.scholar_tables import STARTER_TABLE
 
 ARGUMENTS = (
     "",

@@ -16,9 +16,9 @@ from rallebench.workspace.environments import (
     import_scholars,
     make_environment,
     scholar_table,
-    scholar_tables,
 )
 from rallebench.workspace.paths import WorkspaceFolder
+from rallebench.workspace.scholar_tables import scholar_tables
 from tools.fictional_scholars import fictional, write_fictional
 
 CSV = 'person_id,name,affiliation,tags,h_index\ns1,Ada Quill,"King\'s, Northmere",graphs;tables,7\ns2,Bo Lind,Lakeview,,\n'

@@ -23,8 +23,8 @@ from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Json, digest
+from rallebench.corpora.cards import is_imported
 from rallebench.corpora.folder import READERS
-from rallebench.corpora.imported import is_imported
 from rallebench.corpora.reading import IMPORTED, corpus_form, read_corpus
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._source import SourceArticle, SourceReading

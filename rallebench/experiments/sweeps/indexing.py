@@ -19,8 +19,8 @@ from rallebench.core.experiments import IndexRecipe
 from rallebench.core.registry import unknown
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Chain
+from rallebench.corpora.cards import is_imported
 from rallebench.corpora.chunking import choose
-from rallebench.corpora.imported import is_imported
 from rallebench.experiments.sweeps import Variant
 from rallebench.retrievers import INDEX_KINDS, kinds, needs_encoder
 from rallebench.retrievers.composites import INDEX, write_reference

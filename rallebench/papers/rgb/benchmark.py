@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from rallebench.core.letters import CODES
 from rallebench.experiments.benchmarks import BENCHMARKS, Benchmark
-from rallebench.experiments.languages import CODES
 from rallebench.experiments.published.plots import Plot
 
 NOISE = tuple(

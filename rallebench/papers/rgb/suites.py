@@ -10,13 +10,14 @@ from typing import Any
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
+from rallebench.core.letters import CODES
 from rallebench.core.runs import RunResult
 from rallebench.core.scoring import ScoreColumn, Scorer, Values
 from rallebench.core.settings import Setting
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Episode, Example, Flow
 from rallebench.experiments.common import failed_note, sentences, several, string, values_in
-from rallebench.experiments.languages import CODES, prompts_note
+from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, read_judgement
 from rallebench.papers.common import compat, note_on, own_prompts

@@ -11,7 +11,7 @@ from typing import Any
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
-from rallebench.core.letters import main_script
+from rallebench.core.letters import CODES, main_script
 from rallebench.core.prompts import SHIPPED, Wording, fill_template, find_wording, prompt_text
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Scorer, Values
@@ -27,7 +27,7 @@ from rallebench.core.types import (
     Question,
 )
 from rallebench.experiments.common import scored_run
-from rallebench.experiments.languages import CODES, LANGUAGES
+from rallebench.experiments.languages import LANGUAGES
 from rallebench.metrics import METRICS
 from rallebench.papers.common import behind_api, flow_spec, is_original, plain_name, replay
 from rallebench.papers.rgb.predictions import (

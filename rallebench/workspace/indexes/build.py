@@ -17,10 +17,11 @@ from rallebench.core.files import DiskError, disk_error, is_full, sha256_file, w
 from rallebench.core.parts import beside, check_name, move_in, with_final_names
 from rallebench.core.types import digest
 from rallebench.core.versions import versions
-from rallebench.corpora.imported import is_imported, read_card, store_corpus
+from rallebench.corpora.cards import PASSAGES, is_imported, read_card
+from rallebench.corpora.imported import store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import PageMap
-from rallebench.corpora.store import PASSAGES, PassageStore, link_store
+from rallebench.corpora.store import PassageStore, link_store
 from rallebench.encoders import Encoder, Vectors
 from rallebench.encoders.references import open_encoder
 from rallebench.retrievers import INDEX_KINDS

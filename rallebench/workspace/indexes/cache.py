@@ -26,7 +26,8 @@ from rallebench.core.parts import beside, delete, move_in
 from rallebench.core.sources import stamps
 from rallebench.core.strict_numbers import Count
 from rallebench.core.types import Json, digest
-from rallebench.corpora.imported import is_imported, read_card, store_corpus
+from rallebench.corpora.cards import is_imported, read_card
+from rallebench.corpora.imported import store_corpus
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.recipes import is_index

@@ -28,8 +28,8 @@ from rallebench.core.files import free_bytes
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
 from rallebench.core.types import Passage
+from rallebench.corpora.cards import is_imported, read_card
 from rallebench.corpora.chunking import chunk
-from rallebench.corpora.imported import is_imported, read_card
 from rallebench.corpora.reading import IMPORTED, corpus_form, corpus_rows
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder

@@ -18,8 +18,8 @@ from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.starter import STARTER
 from rallebench.core.types import digest
-from rallebench.workspace.environments import scholar_tables
 from rallebench.workspace.paths import WorkspaceFolder
+from rallebench.workspace.scholar_tables import scholar_tables
 
 COLUMNS_OF_TRIPLES = ("head", "relation", "tail")
 HEADERS_OF_TRIPLES = (COLUMNS_OF_TRIPLES, ("subject", "predicate", "object"))
