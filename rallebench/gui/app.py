@@ -53,6 +53,26 @@ KEYS = (
     (Markup("<kbd>?</kbd>"), "these keys"),
 )
 
+AWAY = "The program does not answer. Start rallebench again; this page continues by itself."
+HEADER_BUTTONS = Markup().join(
+    (
+        Markup(
+            '<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>\n'
+        ),
+        Markup('<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" '),
+        Markup('aria-label="Keys">?</button>\n<button class="icon" type="button" data-dark '),
+        Markup('title="Light or dark" aria-label="Light or dark">◐</button>'),
+    )
+)
+PANELS = Markup().join(
+    (
+        Markup('<aside class="drawer" id="drawer" hidden data-problems></aside>\n'),
+        Markup('<dialog id="dialog" data-problems></dialog>\n<dialog id="confirm"><p></p>'),
+        Markup('<div class="buttons"><button class="keep" type="button">Cancel</button>'),
+        Markup('<button class="yes primary" type="button">Continue</button></div></dialog>'),
+    )
+)
+
 
 def build_app(page: Page) -> gr.Blocks:
     """The whole page as one Gradio component; its script calls the server functions of ``gui.frame``. Loads no model."""
@@ -229,41 +249,40 @@ def _first_sentence(error: Exception) -> str:
 
 def skeleton(page: Page) -> Markup:
     """The page before any view is open."""
+    views = Markup().join(
+        Markup('<section class="view" id="v-{}" hidden></section>').format(view.replace("/", "-"))
+        for view in page.views
+    )
+    return Markup(
+        '<div id="frame">\n{}\n{}\n<p class="away-note" role="status">{}</p>\n'
+        '<main>{}<p class="first-wait">Opening…</p></main>\n{}\n'
+        '<div id="toasts" aria-live="polite"></div></div>'
+    ).format(header(page), popups(), AWAY, views, PANELS)
+
+
+def header(page: Page) -> Markup:
+    """The name of the program and of the workspace, the tabs, the chain and the jobs."""
+    workspace = page.workbench.workspace.path.resolve()
+    brand = Markup(
+        '<a class="brand" href="#/{}" title="rallebench {}">rallebench</a>\n'
+        '<span class="workspace" title="{}">{}</span>\n'
+    ).format(next(iter(page.views)), __version__, str(workspace), workspace.name or str(workspace))
     tabs = Markup().join(
         Markup('<a role="tab" aria-selected="false" data-place="{}" href="#/{}">{}</a>').format(
             place.name, page.first_view(place.name), place.traits["label"]
         )
         for place in page.places
     )
-    views = Markup().join(
-        Markup('<section class="view" id="v-{}" hidden></section>').format(view.replace("/", "-"))
-        for view in page.views
-    )
-    keys = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(key, use) for key, use in KEYS)
-    workspace = page.workbench.workspace.path.resolve()
     return Markup(
-        '<div id="frame">\n<header class="top">'
-        '<a class="brand" href="#/{}" title="rallebench {}">rallebench</a>\n'
-        '<span class="workspace" title="{}">{}</span>\n<nav role="tablist" aria-label="Places">{}</nav>'
-        '<span class="gap"></span><span id="chain"></span>\n'
-        '<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>\n'
-        '<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" aria-label="Keys">?</button>\n'
-        '<button class="icon" type="button" data-dark title="Light or dark" aria-label="Light or dark">◐</button></header>\n'
+        '<header class="top">{}<nav role="tablist" aria-label="Places">{}</nav>'
+        '<span class="gap"></span><span id="chain"></span>\n{}</header>'
+    ).format(brand, tabs, HEADER_BUTTONS)
+
+
+def popups() -> Markup:
+    """The jobs and the keys, which open below their buttons."""
+    keys = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(key, use) for key, use in KEYS)
+    return Markup(
         '<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>\n'
-        '<div class="pop" id="keys" hidden><b>Keys</b><dl>{}</dl></div>\n'
-        '<p class="away-note" role="status">The program does not answer. Start rallebench again; this page continues by itself.</p>\n'
-        '<main>{}<p class="first-wait">Opening…</p></main>\n'
-        '<aside class="drawer" id="drawer" hidden data-problems></aside>\n'
-        '<dialog id="dialog" data-problems></dialog>\n<dialog id="confirm"><p></p><div class="buttons">'
-        '<button class="keep" type="button">Cancel</button>'
-        '<button class="yes primary" type="button">Continue</button></div></dialog>\n'
-        '<div id="toasts" aria-live="polite"></div></div>'
-    ).format(
-        next(iter(page.views)),
-        __version__,
-        str(workspace),
-        workspace.name or str(workspace),
-        tabs,
-        keys,
-        views,
-    )
+        '<div class="pop" id="keys" hidden><b>Keys</b><dl>{}</dl></div>'
+    ).format(keys)

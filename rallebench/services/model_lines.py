@@ -117,10 +117,36 @@ def memory_in_use(held: LoadedBackend) -> str:
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
 
 
-def reader_borders() -> tuple[dict[str, float], int, list[dict[str, float]]]:
-    """(the reader's usual borders of declining, on how many prompts others were measured, a row for each of those)."""
+@dataclass(frozen=True, slots=True)
+class BorderFigures:
+    """The effect of a border ``below`` which the reader declines, as shares of answers."""
+
+    below: float
+    right_kept: float
+    absent_declined: float
+    given_right: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderBorders:
+    """The reader's usual borders of declining: ``told`` where the prompt says what to do without an answer, else ``plain``.
+
+    ``figures``: of other borders, measured on ``prompts`` prompts.
+    """
+
+    told: float
+    plain: float
+    prompts: int
+    figures: tuple[BorderFigures, ...]
+
+
+def reader_borders() -> ReaderBorders:
+    """The borders of the built-in reader."""
     about = description(WEIGHTS)["about"]
-    return about["refuse_below"], about["calibration"]["prompts"], about["trade_off"]
+    names = ("below", "right_kept", "absent_declined", "given_right")
+    figures = tuple(BorderFigures(*(row[name] for name in names)) for row in about["trade_off"])
+    usual, prompts = about["refuse_below"], about["calibration"]["prompts"]
+    return ReaderBorders(usual["short"], usual["plain"], prompts, figures)
 
 
 @lru_cache(maxsize=1)

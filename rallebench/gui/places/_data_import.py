@@ -86,14 +86,36 @@ def head(step: str) -> Markup:
 
 
 def choose() -> Markup:
+    """The areas to drop files, a folder or a path."""
+    files = Markup('<span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>')
+    folder = Markup("<span>or choose a whole folder</span>")
+    path = Markup(
+        '<input name="path" aria-label="A path on this machine" '
+        'placeholder="or a path on this machine"{}>\n'
+    ).format(html.attributes(on="enter", do="import.preview"))
+    return Markup().join(
+        (
+            drop_area(files, "Files to import", more=Markup(" multiple")),
+            drop_area(folder, "Folder to import", "drop small", Markup(" webkitdirectory")),
+            path,
+            html.note(FORMS),
+            html.button("Preview", "import.preview", kind="primary"),
+        )
+    )
+
+
+def drop_area(
+    words: Markup,
+    label: str,
+    kind: str = "drop",
+    more: Markup = html.NOTHING,
+    takes: str | None = None,
+) -> Markup:
+    """An area to drop files on, or to choose them. ``takes``: "pages" for a page map."""
+    data = html.attributes(upload="import.preview", as_=takes)
     return Markup(
-        '<label class="drop" data-upload="import.preview"><span aria-hidden="true">⇪</span>'
-        "<span>Drop files or a folder, or click</span>\n"
-        '<input type="file" multiple class="sr" aria-label="Files to import"></label>\n'
-        '<label class="drop small" data-upload="import.preview"><span>or choose a whole folder</span>'
-        '<input type="file" webkitdirectory class="sr" aria-label="Folder to import"></label>\n'
-        '<input name="path" aria-label="A path on this machine" placeholder="or a path on this machine" data-on="enter" data-do="import.preview">\n{}{}'
-    ).format(html.note(FORMS), html.button("Preview", "import.preview", kind="primary"))
+        '<label class="{}"{}>{}<input type="file"{} class="sr" aria-label="{}"></label>\n'
+    ).format(kind, data, words, more, label)
 
 
 def preview_parts(page: Page, seen: Looked, state: ImportState) -> Markup:
@@ -213,11 +235,8 @@ def settings(state: ImportState) -> Markup:
     gist = library.cut_words(asdict(chunking) if chunking else None)
     cut = html.fold("Chunking", fields, gist=gist, id="import-chunking")
     pages = form.text("pages", "File", path or "", PAGES, PAGE_MAP, more=ON_LOOK)
-    pages += Markup(
-        '<label class="drop small" data-upload="import.preview" data-as="pages">'
-        "<span>Drop a page map, or click</span>"
-        '<input type="file" class="sr" aria-label="Page map"></label>'
-    )
+    words = Markup("<span>Drop a page map, or click</span>")
+    pages += drop_area(words, "Page map", "drop small", takes="pages")
     gist = path.name if path else "none"
     return cut + html.fold("Page map", pages, gist=gist, id="import-pages")
 

@@ -148,22 +148,32 @@ def forms(page: Page, name: str) -> Markup:
 
 def borders() -> Markup:
     """The built-in reader's gains and losses when it declines more often."""
-    usual, prompts, rows = model_lines.reader_borders()
+    borders = model_lines.reader_borders()
     note = (
-        f"decline_below is the confidence below which the reader withholds its answer: {usual['short']:g} where the prompt "
-        f"says what to do without an answer, else {usual['plain']:g}. To set it, add the reader again under Another backend. "
-        f"Measured on {prompts} prompts of five passages, half of them without the answer."
+        "decline_below is the confidence below which the reader withholds its answer: "
+        f"{borders.told:g} where the prompt says what to do without an answer, else {borders.plain:g}. "
+        "To set it, add the reader again under Another backend. "
+        f"Measured on {borders.prompts} prompts of five passages, half of them without the answer."
     )
-    columns = {
-        "right_kept": ">Right answers kept",
-        "absent_declined": ">Declined without an answer",
-        "given_right": ">Answers that are right",
-    }
-    cells = [
-        [f"{row['below']:.2f}", *(f"{100 * row[key]:.0f} %" for key in columns)] for row in rows
+    heads = (
+        ">decline_below",
+        ">Right answers kept",
+        ">Declined without an answer",
+        ">Answers that are right",
+    )
+    lines = [
+        [f"{row.below:.2f}", *map(share, (row.right_kept, row.absent_declined, row.given_right))]
+        for row in borders.figures
     ]
-    table = html.rows([">decline_below", *columns.values()], cells)
+    table = html.rows(heads, lines)
     return html.fold("What declining costs", html.note(note) + table, id="model-borders")
+
+
+def share(value: float) -> str:
+    return f"{100 * value:.0f} %"
+
+
+# price and key
 
 
 def price_form(page: Page, event: Event) -> Patch:

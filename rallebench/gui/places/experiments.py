@@ -66,25 +66,31 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
         design.kind, design.run = "baselines", query.run
     if not design.llm and design.kind == "suite":
         design.llm = page.workbench.model_lines.first_model()
-    body = Markup(
-        '<div class="row"><h1>Experiments</h1><span class="gap"></span>{}</div><div id="x-cards">{}</div>'
-        '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
-        '<div id="x-plan"><h3>Plan</h3>{}</div></aside></div>'
-        '<div id="x-running" data-follow="*" data-do="experiments.news" data-on="none">{}</div><div>{}'
-        '<div id="x-done">{}</div></div>'
-    ).format(
-        html.link("Papers", "#/experiments/published", "button"),
-        cards(design.kind),
-        form.on_change("experiments.change"),
-        steps(page, event, design),
-        html.note("Counting …"),
-        running(page),
-        html.heading("Done"),
-        finished_groups(page),
+    head = Markup('<div class="row"><h1>Experiments</h1><span class="gap"></span>{}</div>').format(
+        html.link("Papers", "#/experiments/published", "button")
     )
-    yield panels.view("experiments/list", "Experiments", body, kind="wide")
+    parts = (
+        head,
+        Markup('<div id="x-cards">{}</div>').format(cards(design.kind)),
+        new_experiment(steps(page, event, design)),
+        Markup('<div id="x-running"{}>{}</div>').format(
+            html.attributes(follow="*", do="experiments.news", on="none"), running(page)
+        ),
+        Markup('<div>{}<div id="x-done">{}</div></div>').format(
+            html.heading("Done"), finished_groups(page)
+        ),
+    )
+    yield panels.view("experiments/list", "Experiments", *parts, kind="wide")
     event.session.put(Drawn(design.shape, _ended_note(page)))
     yield Patch({"x-plan": plan(page, event, design)})
+
+
+def new_experiment(fields: Markup) -> Markup:
+    """The steps beside their plan."""
+    return Markup(
+        '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
+        '<div id="x-plan"><h3>Plan</h3>{}</div></aside></div>'
+    ).format(form.on_change("experiments.change"), fields, html.note("Counting …"))
 
 
 # the design
