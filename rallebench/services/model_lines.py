@@ -129,12 +129,12 @@ class BorderFigures:
 
 @dataclass(frozen=True, slots=True)
 class ReaderBorders:
-    """The reader's usual borders of declining: ``told`` where the prompt says what to do without an answer, else ``plain``.
+    """The reader's usual borders of declining: ``with_advice`` where the prompt says what to do without an answer, else ``plain``.
 
     ``figures``: of other borders, measured on ``prompts`` prompts.
     """
 
-    told: float
+    with_advice: float
     plain: float
     prompts: int
     figures: tuple[BorderFigures, ...]

@@ -151,7 +151,7 @@ def borders() -> Markup:
     borders = model_lines.reader_borders()
     note = (
         "decline_below is the confidence below which the reader withholds its answer: "
-        f"{borders.told:g} where the prompt says what to do without an answer, else {borders.plain:g}. "
+        f"{borders.with_advice:g} where the prompt says what to do without an answer, else {borders.plain:g}. "
         "To set it, add the reader again under Another backend. "
         f"Measured on {borders.prompts} prompts of five passages, half of them without the answer."
     )
