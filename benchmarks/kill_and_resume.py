@@ -29,7 +29,7 @@ RUN = "the-run"
 REFUSED_EVERY = 25
 THINKING = 0.02
 """Seconds that the server takes for an answer, eight at once."""
-PATIENCE = 300
+COMMAND_SECONDS = 300
 """Seconds after which a command that does not end is given up."""
 
 CHAIN = {
@@ -168,7 +168,7 @@ def start(workspace: Path, *more: str) -> subprocess.Popen[str]:
 
 def finish(command: subprocess.Popen[str]) -> dict[str, Any]:
     """The JSON that the command printed. Raises RuntimeError with its stderr if it failed."""
-    out, err = command.communicate(timeout=PATIENCE)
+    out, err = command.communicate(timeout=COMMAND_SECONDS)
     if command.returncode != 0:
         raise RuntimeError(f"the command ended with {command.returncode}: {err[-2000:]}")
     value: dict[str, Any] = json.loads(out)
@@ -270,7 +270,7 @@ def kill_and_resume(folder: Path, questions: int) -> Outcome:
             server.kill_at = questions * 2 // 5
             server.victim = start(harried)
         victim = server.victim
-        victim.communicate(timeout=PATIENCE)
+        victim.communicate(timeout=COMMAND_SECONDS)
         with server.lock:
             server.victim = None
             asked_before = len(server.requests)

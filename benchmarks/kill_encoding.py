@@ -20,7 +20,7 @@ from typing import Any
 import _report
 from _report import Fact, Measure, Report
 
-PATIENCE = 1800
+BUILD_SECONDS = 1800
 """Seconds after which a build that does not end is given up."""
 WORDS = 24
 """In a passage: short ones, so that many are encoded in little time."""
@@ -78,7 +78,7 @@ def run(folder: Path, encoder: str, kill_at: int = 0) -> Session:
             done = max(done, int(line))
             if kill_at and done >= kill_at:
                 process.kill()
-        code = process.wait(PATIENCE)
+        code = process.wait(BUILD_SECONDS)
     return Session(encoded, done, time.perf_counter() - started, code)
 
 

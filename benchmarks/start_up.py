@@ -25,7 +25,7 @@ import psutil
 from _report import Fact, Measure, Report
 
 TARGET_IMPORT, TARGET_PAGE = 0.3, 15.0
-PATIENCE = 120.0
+COMMAND_SECONDS = 120.0
 HEAVY = ("torch", "transformers", "faiss", "mlflow")
 WATCHED = (*HEAVY, "bm25s", "sentence_transformers", "openai", "scipy", "pandas", "gradio", "numpy")
 """Packages whose import by the page is reported; only one of ``HEAVY`` is an error."""
@@ -66,7 +66,12 @@ def python(code: str, *more: str) -> tuple[float, subprocess.CompletedProcess[st
     command = [sys.executable, "-c", code, *more]
     started = time.perf_counter()
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, env=environment(), timeout=PATIENCE
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment(),
+        timeout=COMMAND_SECONDS,
     )
     return time.perf_counter() - started, done
 
@@ -125,7 +130,7 @@ def serving(command: Sequence[str], folder: Path, log: Path, port: int) -> Itera
         try:
             while not (size := answer(f"http://127.0.0.1:{port}/")):
                 waited = time.perf_counter() - started
-                if page.poll() is not None or waited > PATIENCE:
+                if page.poll() is not None or waited > COMMAND_SECONDS:
                     raise RuntimeError(
                         f"no answer after {waited:.0f} s: {log.read_text(errors='replace')[-2000:]}"
                     )
@@ -142,7 +147,7 @@ def answer(url: str) -> int:
     """The bytes of a page that comes back whole; 0 if none does."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=PATIENCE) as response:
+        with opener.open(url, timeout=COMMAND_SECONDS) as response:
             return len(response.read()) if response.status == 200 else 0
     except OSError:
         return 0

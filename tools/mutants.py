@@ -3,7 +3,7 @@
 Needs coverage. A mutant is known by the name of its function, the source text of the place, its number among equal ones
 there, and the new text, not by its module: after a move it is found again. One whose place is gone is recorded as ``gone``,
 and by hand as ``equal`` one that changes no result.
-The tests of a mutant are those that execute its lines, at most MOST, and the golden workspace. Each mutant is made in a copy
+The tests of a mutant are those that execute its lines, at most MAX_TESTS, and the golden workspace. Each mutant is made in a copy
 of the project, so that a killed process leaves nothing behind.
 """
 
@@ -28,7 +28,7 @@ from typing import NamedTuple
 PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = Path(__file__).with_name("mutants.json")
 COVERAGE = PROJECT / ".coverage"
-NUMBER, SEED, MOST, PATIENCE = 200, 20261123, 60, 600
+NUMBER, SEED, MAX_TESTS, MUTANT_SECONDS = 200, 20261123, 60, 600
 FLIPPED = {
     ast.Lt: "<=",
     ast.LtE: "<",
@@ -162,7 +162,7 @@ def tests_of(place: Place) -> list[str]:
         for name in order
     ]
     golden = "tests/safety/test_golden_workspace.py"
-    return [str(place.file.relative_to(PROJECT)), *chosen[:MOST], golden]
+    return [str(place.file.relative_to(PROJECT)), *chosen[:MAX_TESTS], golden]
 
 
 def change(place: Place, text: str) -> None:
@@ -196,7 +196,7 @@ def judge(mutant: Mutant) -> dict[str, str]:
                 env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"},
                 capture_output=True,
                 text=True,
-                timeout=PATIENCE,
+                timeout=MUTANT_SECONDS,
             )
         except subprocess.TimeoutExpired:
             return {"result": "late", "tests": f"{len(tests)} tests"}

@@ -22,7 +22,7 @@ DATASETS = "dataset"
 """The name of the axes that are not a field of a record."""
 MOST_AXES = 24
 """More axes are unreadable."""
-LONGEST = 60
+MAX_LABEL_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, value in {**record, **inside}.items():
         if name in ("id", "input", "output", "meta") or not isinstance(value, (str, bool, int)):
             continue
-        if 0 < len(str(value)) <= LONGEST:
+        if 0 < len(str(value)) <= MAX_LABEL_CHARACTERS:
             yield name, str(value)
 
 

@@ -18,7 +18,7 @@ from rallebench.core.types import Chain, Flow, Generate, Message, Note, Question
 
 MESSAGES, MESSAGE_CHARACTERS = 6, 400
 """Messages of the conversation, and characters of each, in the rewriter's prompt."""
-MAX_TOKENS, LONGEST = 96, 400
+MAX_TOKENS, MAX_CHARACTERS = 96, 400
 """Maximum tokens and characters of a rewritten question. A longer reply is discarded."""
 SHARE, PREFIX = 1 / 3, 5
 """Minimum share of a question's content words in its rewriting, and number of letters by which words are compared."""
@@ -120,7 +120,13 @@ def standalone(question: Question, reply: str) -> str:
     text = next(filter(None, lines), "")
     asks = not question.text.rstrip().endswith(("?", "？")) or text.endswith(("?", "？"))
     earlier = {message.content.strip() for message in question.history} - {question.text.strip()}
-    if text and asks and len(text) <= LONGEST and text not in earlier and _keeps(text, question):
+    if (
+        text
+        and asks
+        and len(text) <= MAX_CHARACTERS
+        and text not in earlier
+        and _keeps(text, question)
+    ):
         return text
     return with_names(question)
 

@@ -12,7 +12,7 @@ from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import text
 
-MOST = 10_000_000
+MAX_FLAG_VALUE = 10_000_000
 COLUMNS = (
     Column("form"),
     *(Column(label, "bytes") for label in ("needs", "weights", "cache", "while loading")),
@@ -36,8 +36,10 @@ COLUMNS = (
 def memory(args: argparse.Namespace) -> Result:
     """The need of a model in every quantisation, in bytes, beside what is free; loads nothing, asks no network."""
     for name, value in (("context", args.context), ("batch", args.batch)):
-        if value is not None and not 1 <= value <= MOST:
-            raise UsageError(f"--{name} is {value}; it must be a whole number from 1 to {MOST}.")
+        if value is not None and not 1 <= value <= MAX_FLAG_VALUE:
+            raise UsageError(
+                f"--{name} is {value}; it must be a whole number from 1 to {MAX_FLAG_VALUE}."
+            )
     loads = open_workbench(args).models
     rooms = loads.room_in_every_form(args.model, context=args.context, batch=args.batch)
     if not rooms:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Protocol
 from rallebench.core.json_values import JsonValue
 
 PIECE = 2**20
-LONGEST = 64 * 2**20
+MAX_ELEMENT_CHARACTERS = 64 * 2**20
 """Characters of the longest element."""
 SEARCHED = 2**16
 """Characters in which the key of a list must stand."""
@@ -124,7 +124,7 @@ class _Text:
                 left = len(self._held.rstrip()) - error.pos
                 if wrong and left > _NEAR_END:
                     return self._end_at_fault(f" is not valid JSON ({error.msg}).")
-                if len(self._held) - self.at > LONGEST:
+                if len(self._held) - self.at > MAX_ELEMENT_CHARACTERS:
                     return self._end_at_fault(
                         " is longer than any record; is this a list of records?"
                     )

@@ -20,7 +20,7 @@ from rallebench.corpora.store import PassageStore
 Key = tuple[int, str]
 """Kind of a name (the most reliable first) and its normalised form."""
 PAGE, PASSAGE, LINK, TITLE, FILE, STEM = range(6)
-MOST = 100
+MAX_PAGES_PER_NAME = 100
 """Maximum number of pages per name; a title shared by more pages identifies none."""
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(www\.)?", re.IGNORECASE)
@@ -45,12 +45,12 @@ def _named_in(keys: Iterable[tuple[Key, str]], names: Collection[str]) -> dict[s
     sought = {key for name in names for key in _keys_of_name(name)}
     pages: defaultdict[Key, dict[str, None]] = defaultdict(dict)
     for key, page in keys:
-        if page and key in sought and len(pages[key]) <= MOST:
+        if page and key in sought and len(pages[key]) <= MAX_PAGES_PER_NAME:
             pages[key][page] = None
     named = {}
     for name in names:
         sets = (list(pages[key]) for key in sorted(_keys_of_name(name)) if key in pages)
-        if ids := next((ids for ids in sets if len(ids) <= MOST), None):
+        if ids := next((ids for ids in sets if len(ids) <= MAX_PAGES_PER_NAME), None):
             named[name] = ids
     return named
 

@@ -35,7 +35,7 @@ _SCALARS = re.compile(r"(str|int|float|bool|uint|object|bytes)?\d*_?")
 """Names of NumPy's scalar types, as ``np.str_('a')`` and ``np.float64(1.0)`` print them."""
 _LITERALS = (tokenize.STRING, tokenize.NUMBER)
 _BEGIN = ("[", "{", "(", "array(", "np.array(", "numpy.array(", "set(", "frozenset(")
-LONGEST = 10**6
+MAX_LIST_CHARACTERS = 10**6
 """Longest cell, in characters, that is parsed as a list."""
 
 
@@ -114,7 +114,7 @@ def parse(value: Any, *, bare: bool = False) -> Any:
     >>> parse("{'text': array(['a', 'b'], dtype=object), 'answer_start': array([1, 2])}")["text"]
     ['a', 'b']
     """
-    if not isinstance(value, str) or len(value) > LONGEST:
+    if not isinstance(value, str) or len(value) > MAX_LIST_CHARACTERS:
         return value
     text = value.strip()
     if text.startswith(('"[', '"{')) and text.endswith((']"', '}"')):

@@ -32,7 +32,7 @@ from rallebench.datasets.survey import (
 )
 from rallebench.datasets.tasks import SEED, draw_sample
 
-PATIENCE = 5.0
+ADDITION_LOCK_SECONDS = 5.0
 """Seconds that an addition waits for another one to finish."""
 
 
@@ -139,7 +139,7 @@ def add_record(datasets: Path, name: str, record: Record) -> int:
     if target.with_name(target.name + ".gz").exists():
         raise UsageError(f"The dataset {name!r} is compressed; choose another name.")
     refused = f"The dataset {name!r} is being written by another process; try again."
-    with alone(target.with_name(f".{target.name}.lock"), refused, patience=PATIENCE):
+    with alone(target.with_name(f".{target.name}.lock"), refused, patience=ADDITION_LOCK_SECONDS):
         questions: list[Example] = []
         if target.exists():
             form = dataset_form(target)

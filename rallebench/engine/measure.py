@@ -23,7 +23,7 @@ from rallebench.core.files import write_text
 from rallebench.core.json_values import JsonObject
 from rallebench.core.types import Json
 
-PATIENCE = 1800.0
+PROGRAM_SECONDS = 1800.0
 """Seconds after which a program is ended."""
 
 
@@ -52,7 +52,7 @@ def measurements(request: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
                 env=_environment(),
             )
         assert process.stdout is not None
-        late = threading.Timer(PATIENCE, process.kill)
+        late = threading.Timer(PROGRAM_SECONDS, process.kill)
         late.daemon = True
         late.start()
         lines: list[JsonObject] = []
@@ -76,7 +76,7 @@ def measurements(request: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
             process.wait()
         if timed_out:
             raise UsageError(
-                f"{request.label} took more than {PATIENCE:.0f} s; ask fewer questions."
+                f"{request.label} took more than {PROGRAM_SECONDS:.0f} s; ask fewer questions."
             )
         if code:
             last = (errors.read_text("utf-8", "replace").strip().splitlines() or ["no message"])[-1]

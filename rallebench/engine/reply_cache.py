@@ -27,7 +27,7 @@ from rallebench.engine.record import reply_from_json, reply_to_json, request_to_
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 30.0
+WRITE_LOCK_SECONDS = 30.0
 """Seconds that one process waits for another's write."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
 _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
@@ -65,7 +65,7 @@ class ReplyCache:
             if path is not None:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(
-                str(path or ":memory:"), check_same_thread=False, timeout=PATIENCE
+                str(path or ":memory:"), check_same_thread=False, timeout=WRITE_LOCK_SECONDS
             )
             weakref.finalize(self, self._db.close)
             _write_ahead(self._db)
@@ -175,14 +175,14 @@ class ReplyCache:
 def _write_ahead(db: sqlite3.Connection) -> None:
     """Let readers and one writer work at once. Of two processes that ask for it at the same moment in a new file, SQLite
     refuses one without waiting, so that one asks again."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + WRITE_LOCK_SECONDS
     db.execute(
         "PRAGMA busy_timeout=0"
     )  # SQLite's own wait might be for the other process, which waits for this one
     while True:
         try:
             db.execute("PRAGMA journal_mode=WAL")
-            db.execute(f"PRAGMA busy_timeout={PATIENCE * 1000:.0f}")
+            db.execute(f"PRAGMA busy_timeout={WRITE_LOCK_SECONDS * 1000:.0f}")
             return
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() > deadline:

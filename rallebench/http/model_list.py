@@ -15,7 +15,7 @@ BACKEND = "openai_compatible"
 SECONDS = 10.0
 """Seconds to wait; short, because a person waits for the list."""
 
-MOST, LONGEST = 1000, 300
+MAX_NAMES, MAX_NAME_CHARACTERS = 1000, 300
 """Maximum number of names in a list, and of characters in a name."""
 
 
@@ -55,11 +55,16 @@ def _names(document: Any, key: str) -> tuple[str, ...]:
         rows = []  # Ollama returns null when no model is installed
     if not isinstance(rows, list):
         raise Failure("answered with JSON that is not a list of models", NOT_OPENAI)
-    ids = [row.get("id") for row in rows[:MOST] if isinstance(row, Mapping)]
+    ids = [row.get("id") for row in rows[:MAX_NAMES] if isinstance(row, Mapping)]
     return tuple(sorted({name for name in ids if isinstance(name, str) and _is_name(name, key)}))
 
 
 def _is_name(name: str, key: str) -> bool:
     """Return whether a name is safe to show and to save: a server may send anything, even the key."""
     has_key = "***" in without_keys(name, key)
-    return not has_key and bool(name.strip()) and len(name) <= LONGEST and name.isprintable()
+    return (
+        not has_key
+        and bool(name.strip())
+        and len(name) <= MAX_NAME_CHARACTERS
+        and name.isprintable()
+    )

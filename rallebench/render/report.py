@@ -15,7 +15,7 @@ from rallebench.core.tables import Code, Figure, Fold, Section, Table
 from rallebench.core.terminal import CONTROLS
 from rallebench.render import costs, html, svg
 
-LONGEST = 1500
+MAX_TEXT_CHARACTERS = 1500
 """Characters of a prompt or a response that a report shows."""
 
 STYLE = Markup("""
@@ -95,5 +95,9 @@ def block(value: Any) -> Markup:
 
 
 def short(text: str) -> str:
-    """A text, cut after LONGEST characters; the run's folder has the whole."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text):,} characters)"
+    """A text, cut after MAX_TEXT_CHARACTERS; the run's folder has the whole."""
+    return (
+        text
+        if len(text) <= MAX_TEXT_CHARACTERS
+        else f"{text[:MAX_TEXT_CHARACTERS]} … ({len(text):,} characters)"
+    )

@@ -25,11 +25,11 @@ HOW: dict[How, str] = {
 }
 """Kind of support by a passage → its name."""
 
-MOST = 3
+MAX_CITED_PASSAGES = 3
 """The most passages that are cited for words that all of them hold."""
 SUPPORT, LEAST = 2 / 3, 3
 """A passage supports a sentence if it holds this share of the sentence's telling words, and at least so many."""
-LONGEST = 400
+MAX_SENTENCE_CHARACTERS = 400
 """Characters. A longer sentence is not looked for word for word."""
 
 _MARK = re.compile(r"\s?[\[【](\d{1,2}(?:\s*[,，、;–-]\s*\d{1,2})*)[\]】](?!\()")
@@ -62,7 +62,7 @@ def cite_sentences(
     ``note``: of the reply; that of a reader which ``copies`` names the sentence that it read.
     """
     whole = answer.strip()
-    if copies and len(whole) <= LONGEST and (places := _places(whole, hits)):
+    if copies and len(whole) <= MAX_SENTENCE_CHARACTERS and (places := _places(whole, hits)):
         return (CitedSentence(answer, (_read(places, hits, note),)),)
     if copies and (places := _places(sentence_read(note), hits)) and len(sentences(whole)) == 1:
         number, *place = places[0]
@@ -96,10 +96,10 @@ def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
         places = ((n, _support(plain, hits[n - 1], 1)[1]) for n in dict.fromkeys(numbers))
         return CitedSentence(plain, tuple(Citation(n, "cited", place) for n, place in places))
     core = plain.strip().rstrip(".!?。！？")
-    if places_of_words := _places(core, hits) if 1 < len(core) <= LONGEST else []:
+    if places_of_words := _places(core, hits) if 1 < len(core) <= MAX_SENTENCE_CHARACTERS else []:
         first = {n: (start, end) for n, start, end in reversed(places_of_words)}
         return CitedSentence(
-            plain, tuple(Citation(n, "same", first[n]) for n in sorted(first)[:MOST])
+            plain, tuple(Citation(n, "same", first[n]) for n in sorted(first)[:MAX_CITED_PASSAGES])
         )
     scores = [(*_support(plain, hit), -n) for n, hit in enumerate(hits, 1)]
     score, place, n = max(scores, key=lambda score: (score[0], score[2]), default=(0.0, None, 0))

@@ -43,7 +43,7 @@ WORDS_RATE = 5_000.0
 """Passages a second of an index without an encoder, on a slow machine."""
 CHANGING = 0.1
 """The assumed share of questions that two variants answer differently, for the smallest difference that shows."""
-PATIENCE = 3.0
+CACHE_SEARCH_SECONDS = 3.0
 """The most seconds of a search in the reply cache; then the number of cached replies is not known."""
 RANKED = ("sweep", "batch", "baselines")
 """Kinds whose last step ranks real answers, which a plan without answers cannot."""
@@ -188,7 +188,7 @@ class Forecasts:
         self,
         chains: Sequence[Chain],
         examples: Sequence[Example],
-        patience: float = PATIENCE,
+        patience: float = CACHE_SEARCH_SECONDS,
     ) -> tuple[int, int] | None:
         """(model calls, whole questions) of chains that need not be asked: all steps before them are in the cache, too. None where a
         model or an index is not loaded, and for more than ``patience``, in seconds, can look through."""

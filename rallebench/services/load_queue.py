@@ -17,7 +17,7 @@ from rallebench.services.side_by_side import SideBySide
 
 LOOK = 0.05
 """Seconds between two looks of a load that waits for its turn."""
-GRACE, PATIENCE = 2.0, 10.0
+PAGE_CANCEL_SECONDS, COMMAND_CANCEL_SECONDS = 2.0, 10.0
 """Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
 
 
@@ -197,7 +197,7 @@ class LoadQueue:
         """The messages of a load; raises the RalleError that ended it. Ctrl-C cancels it."""
         try:
             for message in load.job.follow():
-                if load.cancelled and not load.job.wait(GRACE):
+                if load.cancelled and not load.job.wait(PAGE_CANCEL_SECONDS):
                     raise StoppedError(
                         f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "
                         "still running, and what it loads is dropped when it ends."
@@ -206,7 +206,7 @@ class LoadQueue:
         except KeyboardInterrupt:
             with suppress(NotFoundError):
                 self.cancel(load.name)
-            has_ended = load.job.wait(PATIENCE)
+            has_ended = load.job.wait(COMMAND_CANCEL_SECONDS)
             raise StoppedError(
                 load.cancellation() if has_ended else f"Loading {load.name} was cancelled."
             ) from None

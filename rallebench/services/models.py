@@ -26,7 +26,7 @@ from rallebench.retrievers.composites import needs
 from rallebench.services import libraries, model_entries
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease, Leases
-from rallebench.services.load_queue import GRACE, LoadJob, LoadQueue
+from rallebench.services.load_queue import PAGE_CANCEL_SECONDS, LoadJob, LoadQueue
 from rallebench.services.loaded import Footprint, LoadedBackend, LoadedTable
 from rallebench.services.memory_fit import (
     Candidate,
@@ -56,7 +56,7 @@ class ModelManager:
 
     def close(self) -> None:
         """Unload everything; a load that is running is cancelled and has a moment to end."""
-        self.queue.stop(GRACE)
+        self.queue.stop(PAGE_CANCEL_SECONDS)
         self._table.clear()
 
     # the loaded models

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rallebench.services.forecasts import Forecasts
     from rallebench.services.model_lines import ModelLines
 
-PATIENCE = 5.0
+CLOSE_SECONDS = 5.0
 """Seconds that ``close`` waits for all work to end."""
 
 
@@ -83,10 +83,10 @@ class Workbench:
     def close(self) -> None:
         """Stop all jobs, unload all models: for a process that ends, or a workbench that is not needed any more.
 
-        The jobs have PATIENCE seconds to end, to remove what they have half written and to release their models.
+        The jobs have CLOSE_SECONDS to end, to remove what they have half written and to release their models.
         """
-        deadline = time.monotonic() + PATIENCE
-        self.jobs.close(PATIENCE)
+        deadline = time.monotonic() + CLOSE_SECONDS
+        self.jobs.close(CLOSE_SECONDS)
         self.models.leases.wait(deadline - time.monotonic())
         self.models.close()
         self.asking.close()

@@ -21,7 +21,7 @@ from rallebench.core.versions import optional
 
 FILE = "milvus.db"
 TOKEN = "MILVUS_TOKEN"
-PATIENCE = 10.0
+CONNECT_SECONDS = 10.0
 """Seconds for a server to accept a connection."""
 
 WORK_PATIENCE = 600.0
@@ -127,7 +127,7 @@ def connect(place: Place) -> Any:
     more = {"grpc_options": NO_PINGS} if place.embedded else {"token": os.environ.get(TOKEN, "")}
     try:
         with readable_errors(place):
-            return package.MilvusClient(uri, timeout=PATIENCE, dedicated=True, **more)
+            return package.MilvusClient(uri, timeout=CONNECT_SECONDS, dedicated=True, **more)
     except BaseException:
         if place.embedded:
             _release(place.address)

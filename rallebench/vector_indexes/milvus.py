@@ -33,7 +33,7 @@ from rallebench.vector_indexes.stored_vectors import no_neighbours, pieces
 
 ABOUT = "milvus.json"
 EF_SEARCH = 64
-MOST = 16_384
+MAX_NEIGHBOURS = 16_384
 """Maximum neighbours per query that a server returns."""
 
 TIES, PLACES = 16, 5
@@ -139,11 +139,11 @@ class Milvus:
         fetches a few more neighbours with their vectors and scores them exactly, which is several times slower.
         """
         scores, rows = no_neighbours(len(vectors), k)
-        if min(k, self._count) > MOST:
+        if min(k, self._count) > MAX_NEIGHBOURS:
             raise UsageError(
-                f"Milvus returns at most {MOST:,} passages per query; ask for fewer than {k:,}."
+                f"Milvus returns at most {MAX_NEIGHBOURS:,} passages per query; ask for fewer than {k:,}."
             )
-        most = min(k + TIES * rescore, self._count, MOST)
+        most = min(k + TIES * rescore, self._count, MAX_NEIGHBOURS)
         step = max(1, min(1000, ANSWER_FLOATS // (most * (self._dim if rescore else 1))))
         for start in range(0, len(vectors), step):
             queries = vectors[start : start + step]

@@ -27,7 +27,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 TEXT = "text"
 """The number of the table with figures from a paper's running text."""
-MOST = 20
+MAX_EXPERIMENTS = 20
 """Experiments, from the newest on, whose rows stand beside a table."""
 
 
@@ -152,7 +152,7 @@ def own_rows(
     for name in store.names() if not names else ():
         with suppress(RalleError):
             rows += [Beside(name, row) for row in own_rows_in(store.open(name), table.name)]
-        if len({row.experiment for row in rows}) == MOST:
+        if len({row.experiment for row in rows}) == MAX_EXPERIMENTS:
             break
     return rows
 

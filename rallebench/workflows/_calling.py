@@ -13,7 +13,12 @@ from rallebench.core.prompts import fill_template
 from rallebench.core.structured import json_in
 from rallebench.core.types import Message, Note, Outcome, Reply, SubFlow, ToolCall, ToolSpec
 from rallebench.workflows import _forms
-from rallebench.workflows._conversation import LONGEST, Conversation, too_long, without_imitation
+from rallebench.workflows._conversation import (
+    MAX_LINE_CHARACTERS,
+    Conversation,
+    too_long,
+    without_imitation,
+)
 from rallebench.workflows._scratchpad import finishes
 from rallebench.workflows.prompts import FINISH
 
@@ -125,8 +130,8 @@ def read_move(reply: Reply, number: int) -> Move:
     if reply.tool_calls:
         first = reply.tool_calls[0]
         call = ToolCall(first.id or f"call-{number}", first.name, first.arguments)
-        return _make_move(reply.text.strip()[:LONGEST], call, True)
-    text = without_imitation(reply.text).strip()[:LONGEST]
+        return _make_move(reply.text.strip()[:MAX_LINE_CHARACTERS], call, True)
+    text = without_imitation(reply.text).strip()[:MAX_LINE_CHARACTERS]
     match = _TEXT_CALL.search(text)
     if match is None:
         return Move(text, None, Message("assistant", text), False)

@@ -218,7 +218,7 @@ def _whole(message: Message) -> str:
     return message.content + calls
 
 
-LONGEST = 20_000
+MAX_LINE_CHARACTERS = 20_000
 """Maximum characters of a line of a reply."""
 
 
@@ -230,7 +230,7 @@ def first_line(text: str) -> str:
     """
     for line in text.split("\n"):
         if line.strip():
-            return line.strip()[:LONGEST]
+            return line.strip()[:MAX_LINE_CHARACTERS]
     return ""
 
 

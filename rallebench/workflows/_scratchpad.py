@@ -16,7 +16,7 @@ from rallebench.workflows._actions import (
     split_action,
 )
 from rallebench.workflows._conversation import (
-    LONGEST,
+    MAX_LINE_CHARACTERS,
     Conversation,
     first_line,
     too_long,
@@ -148,7 +148,9 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
         if not _parse(conversation, line)[1]:
             verb, argument = _parse(conversation, action.strip())
             line = format_action(verb, argument, conversation.env.brackets) if argument else line
-    return " ".join(thought.strip().rstrip("*_-# ").split())[:LONGEST], line[:LONGEST]
+    return " ".join(thought.strip().rstrip("*_-# ").split())[:MAX_LINE_CHARACTERS], line[
+        :MAX_LINE_CHARACTERS
+    ]
 
 
 def _split_unlabelled(conversation: Conversation, text: str) -> tuple[str, str]:

@@ -20,7 +20,7 @@ from rallebench.core.files import read_json, read_object, write_json
 from rallebench.core.locks import alone
 from rallebench.core.own_files import is_too_deep
 
-PATIENCE = 5.0
+CHANGE_LOCK_SECONDS = 5.0
 """Seconds to wait for another process to change the same file, which takes milliseconds."""
 
 
@@ -65,10 +65,10 @@ def changing(path: Path, read: Callable[[Path], dict[str, Shape]]) -> Iterator[d
     """Lend the entries of ``llms.json`` or ``retrievers.json`` for a change, which is written atomically at the end of the
     block; no other process can change the file meanwhile.
 
-    Raises UsageError if another process holds it for PATIENCE seconds, BadFileError if it is damaged.
+    Raises UsageError if another process holds it for CHANGE_LOCK_SECONDS, BadFileError if it is damaged.
     """
     refused = f"{path} is being changed by another process; try again."
-    with alone(path.with_name(f".{path.name}.lock"), refused, patience=PATIENCE):
+    with alone(path.with_name(f".{path.name}.lock"), refused, patience=CHANGE_LOCK_SECONDS):
         entries = read(path)
         yield entries
         write_json(

@@ -9,7 +9,7 @@ import pytest
 
 from rallebench.core.events import complete
 from rallebench.corpora.imported import import_corpus
-from rallebench.corpora.page_names import MOST, find_pages
+from rallebench.corpora.page_names import MAX_PAGES_PER_NAME, find_pages
 
 ROWS = [
     {"id": "d1", "page_id": "77", "title": "Titan (moon)", "text": "A moon."},
@@ -23,7 +23,7 @@ ROWS = [
 
 @pytest.fixture
 def corpora(tmp_path: Path) -> Path:
-    many = [{"id": f"m{n}", "title": "Many", "text": "x"} for n in range(MOST + 1)]
+    many = [{"id": f"m{n}", "title": "Many", "text": "x"} for n in range(MAX_PAGES_PER_NAME + 1)]
     file = tmp_path / "c.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in [*ROWS, *many]))
     complete(import_corpus(tmp_path / "corpora", "mine", file))

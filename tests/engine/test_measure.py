@@ -60,7 +60,7 @@ def test_a_program_that_fails_is_one_sentence(job: dict[str, Any], sentence: str
 
 
 def test_a_program_that_takes_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "PATIENCE", 0.5)
+    monkeypatch.setattr(measure, "PROGRAM_SECONDS", 0.5)
     with pytest.raises(UsageError, match="the attic took more than"):
         complete(measurements(request(sleep=60)))
 

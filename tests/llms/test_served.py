@@ -9,7 +9,7 @@ import pytest
 from loopback import Loopback, drip, fail, flood, hang, models, send_json, send_text
 
 from rallebench.core.errors import BackendError, UsageError
-from rallebench.http.model_list import LONGEST, served_models
+from rallebench.http.model_list import MAX_NAME_CHARACTERS, served_models
 
 KEY = "sk-a1b2c3d4e5f6"
 
@@ -41,7 +41,7 @@ def test_a_server_without_a_model_has_none(listed: Any) -> None:
 
 def test_what_is_no_name_is_passed_over_and_no_key_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    names = (3, " ", "a\nb", "y" * (LONGEST + 1), KEY, "good")
+    names = (3, " ", "a\nb", "y" * (MAX_NAME_CHARACTERS + 1), KEY, "good")
     with Loopback(send_json({"data": ["x", {}, *({"id": name} for name in names)]})) as server:
         assert served_models(server.url) == ("good",)
 

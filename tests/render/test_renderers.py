@@ -202,7 +202,7 @@ def test_a_report_shows_every_block_and_cuts_long_prompts() -> None:
     blocks = ["<one>", TABLE, Code("x" * 2000), Fold("Who?", ("gold: Ada",), "right", "good")]
     page = "".join(report.page("<Run>", [Section("First", blocks)], "2026-01-02"))
     assert "<h1>&lt;Run&gt;</h1>" in page and "<h2>First</h2><p>&lt;one&gt;</p>" in page
-    assert f"{'x' * report.LONGEST} … (2,000 characters)" in page
+    assert f"{'x' * report.MAX_TEXT_CHARACTERS} … (2,000 characters)" in page
     assert 'Who? <span class="rb-badge good">right</span></summary><p>gold: Ada</p>' in page
     assert page.rstrip().endswith("on 2026-01-02.</p></body></html>")
 

@@ -190,7 +190,7 @@ def test_a_wrong_setting_is_a_sentence(settings: dict[str, str], sentence: str) 
     "mute", [False, True], ids=["nobody listens", "a server that says nothing"]
 )
 def test_a_silent_server_is_a_sentence(monkeypatch: pytest.MonkeyPatch, mute: bool) -> None:
-    monkeypatch.setattr(server, "PATIENCE", 1.0)
+    monkeypatch.setattr(server, "CONNECT_SECONDS", 1.0)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         if mute:

@@ -169,7 +169,7 @@ def test_all_loads_are_cancelled_together(loads: ModelManager) -> None:
 def test_a_step_that_cannot_be_interrupted_keeps_nobody_waiting(
     loads: ModelManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rallebench.services.models.GRACE", 0.1)
+    monkeypatch.setattr("rallebench.services.models.PAGE_CANCEL_SECONDS", 0.1)
     ends: list[str] = []
     visitor = follow_load(loads, "stuck", ends)
     wait_for(lambda: "weights" in loads.loading()["stuck"].message)

@@ -22,7 +22,7 @@ from rallebench.services.models import PREPARATION, ModelManager
 from rallebench.services.side_by_side import divide
 from rallebench.workspace.paths import WorkspaceFolder
 
-PATIENCE = 20.0
+WAIT_SECONDS = 20.0
 DECLARED = 7_000_000
 
 
@@ -43,7 +43,7 @@ class World:
         try:
             report_stage(f"loading {name}: reading")
             with self.change:
-                enough = self.change.wait_for(lambda: self.most >= self.wanted, PATIENCE)
+                enough = self.change.wait_for(lambda: self.most >= self.wanted, WAIT_SECONDS)
             assert enough, f"{name} was loaded alone"
             if "fails" in settings:
                 raise BackendError("broken weights")
@@ -143,14 +143,14 @@ def test_a_cancelled_load_ends_alone_while_it_waits_for_the_other(
     world.wanted = 3  # neither ends by itself
     models.begin_together([("one", "language model"), ("two", "language model")])
     with world.change:
-        assert world.change.wait_for(lambda: world.running == 2, PATIENCE)
+        assert world.change.wait_for(lambda: world.running == 2, WAIT_SECONDS)
     models.cancel("one")
     with world.change:
         world.most = 3
         world.change.notify_all()
     list(models.load("two", "language model"))
     for job in models._jobs.list("load"):
-        assert job.wait(PATIENCE)
+        assert job.wait(WAIT_SECONDS)
     assert [line.name for line in models.status()] == ["two"]
     assert isinstance(models.load_outcomes()["one"], StoppedError)
 
@@ -167,7 +167,7 @@ def test_libraries_are_imported_in_a_job_before_they_are_needed(
     models: ModelManager, world: World
 ) -> None:
     job = models.prepare("starter", [("one", "language model"), ("big", "language model")])
-    assert job.wait(PATIENCE) and job.kind == PREPARATION and job.status == "finished"
+    assert job.wait(WAIT_SECONDS) and job.kind == PREPARATION and job.status == "finished"
     assert world.imported == ["libraries"] and models.status() == []
 
 

@@ -30,7 +30,7 @@ def test_two_changes_at_the_same_time_are_both_kept(tmp_path: Path) -> None:
 def test_a_change_that_would_wait_too_long_is_refused_and_changes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "PATIENCE", 0.0)
+    monkeypatch.setattr(entries, "CHANGE_LOCK_SECONDS", 0.0)
     with changing(tmp_path / "llms.json", read_llm_entries) as models:
         models["first"] = ECHO
         with pytest.raises(UsageError, match=r"llms\.json is being changed by another process"):

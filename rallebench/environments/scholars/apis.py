@@ -15,7 +15,7 @@ from rallebench.core.types import Reply
 from rallebench.environments._tools import tool
 from rallebench.environments.scholars.table import Record, ScholarTable
 
-MOST = 10
+MAX_RESULTS = 10
 """Maximum results of a search, and maximum publications of a scholar."""
 
 MOST_COAUTHORS = 100
@@ -83,7 +83,7 @@ def _search_person(table: ScholarTable, arguments: Mapping[str, str]) -> str:
     columns = {"name": "name", "organization": "organization", "interest": "interests"}
     named = [key for key in columns if arguments.get(key, "").strip()]
     query = {columns[key]: arguments[key] for key in named}
-    people = [_person(record) for record in table.people(query, MOST)] if query else []
+    people = [_person(record) for record in table.people(query, MAX_RESULTS)] if query else []
     return _results("person", "people", people) or NO_PERSON
 
 
@@ -120,7 +120,7 @@ def _search_publication(table: ScholarTable, arguments: Mapping[str, str]) -> st
             "authors": _named_authors(record),
             **_pick(record, "venue pubAbstract=abstract ncitation"),
         }
-        for record in table.papers(arguments["publication_info"], MOST)
+        for record in table.papers(arguments["publication_info"], MAX_RESULTS)
     ]
     return _results("publication", "publications", papers) or NO_PUBLICATION
 
@@ -137,7 +137,7 @@ def _publications(table: ScholarTable, person: Record) -> str:
     fields = "pub_id=id title num_citation=ncitation year"
     rows = [
         {**_pick(record, fields), "authors_name_list": _named_authors(record)}
-        for record in table.publications_by(person["row"], MOST)
+        for record in table.publications_by(person["row"], MAX_RESULTS)
     ]
     return _json(rows) if rows else "No publication found"
 

@@ -12,7 +12,7 @@ from rallebench.http.failures import Failure
 from rallebench.http.refusals import SYSTEM, Refusal, find_refusal
 from rallebench.llms._openai.requests import Settings
 
-MOST = 12
+MAX_REFUSALS = 12
 """Maximum number of refusals that one request learns from."""
 
 MOST_VALUES = 3
@@ -57,7 +57,7 @@ class Refusals:
         are too many.
         """
         fields = {name: value for name, value in sent.items() if name != "stream" or value}
-        refusal = find_refusal(failure, fields, self._needed) if len(keys) < MOST else None
+        refusal = find_refusal(failure, fields, self._needed) if len(keys) < MAX_REFUSALS else None
         if refusal is None:
             return None
         key = _key(refusal, sent)

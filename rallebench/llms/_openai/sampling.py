@@ -8,7 +8,7 @@ from typing import Any
 
 from rallebench.core.types import Reply, digest
 
-MOST = 2000
+MAX_REMEMBERED_REQUESTS = 2000
 """Number of requests that are remembered."""
 
 WARM, LONG = 0.5, 20
@@ -42,7 +42,7 @@ class SampledTexts:
         )
         with self._lock:
             earlier, text = self._texts.get(key, (None, ""))
-            if len(self._texts) < MOST:
+            if len(self._texts) < MAX_REMEMBERED_REQUESTS:
                 self._texts.setdefault(key, (seed, reply.text))
             if earlier is None:
                 return ""

@@ -25,7 +25,7 @@ MANIFEST = "runs_manifest.json"
 NEEDED = ("title", "question", "answer")
 JSON_NAMES = {"n_in": "n_input_tokens", "n_out": "n_output_tokens"}
 NUMBERS = ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
-MOST = 1e15
+MAX_TOKEN_COUNT = 1e15
 """More than any count of tokens: with a larger value, or with none, a sum would say nothing."""
 
 
@@ -206,7 +206,7 @@ def _must_be(key: str, value: Any) -> str:
     is_number = isinstance(value, (int, float))
     if key == "retrieved":
         return "" if is_number and value in (0, 1) else "true or false, or 1 or 0"
-    fits = is_number and not isinstance(value, bool) and 0 <= value <= MOST
+    fits = is_number and not isinstance(value, bool) and 0 <= value <= MAX_TOKEN_COUNT
     return "" if fits else "a number of at least 0, or null"
 
 

@@ -18,7 +18,7 @@ from rallebench.workflows.prompts import FINISH
 from rallebench.workspace.flows import Agent
 
 SEARCH = "Search"
-LONGEST = 600
+MAX_PAGE_CHARACTERS = 600
 """Characters of a page that a demonstration shows."""
 
 
@@ -79,6 +79,11 @@ def _pages(example: Example) -> list[tuple[str, str]]:
     texts = {str(item["title"]): str(item["text"]) for item in items if item.get("text")}
     plain = {title: " ".join(text.split()) for title, text in texts.items()}
     return [
-        (title, text if len(text) <= LONGEST else text[:LONGEST].rsplit(" ", 1)[0] + " …")
+        (
+            title,
+            text
+            if len(text) <= MAX_PAGE_CHARACTERS
+            else text[:MAX_PAGE_CHARACTERS].rsplit(" ", 1)[0] + " …",
+        )
         for title, text in plain.items()
     ]

@@ -40,7 +40,7 @@ from rallebench.papers.rgb.records import RgbRecord, write_required
 from rallebench.papers.rgb.testbed import FOLDER
 
 WORKFLOW = "rgb-questions"
-LONGEST = 8000
+MAX_ARTICLE_CHARACTERS = 8000
 """Characters of an article that are shown."""
 QUESTION = ("question", "query")
 ANSWER = ("answers", "answer", "key_information", "key information")
@@ -113,7 +113,7 @@ def _questions_run(
         _, fault = read_question(episode.answer, texts[example.question.qid], parts)
         return {"usable": float(not fault)}
 
-    settings = {"prompt": prompt, "parts": parts, "longest": LONGEST}
+    settings = {"prompt": prompt, "parts": parts, "longest": MAX_ARTICLE_CHARACTERS}
     examples = []
     for article in articles:  # a question without gold; its text is in the prompt alone
         title = article.title or article.text[:80] or article.doc_id
@@ -125,7 +125,7 @@ def _questions_run(
 
 def _text(article: Passage) -> str:
     """The article as it is shown."""
-    return f"{article.title}\n{article.text}".strip()[:LONGEST]
+    return f"{article.title}\n{article.text}".strip()[:MAX_ARTICLE_CHARACTERS]
 
 
 def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> SourceQuestions:

@@ -10,7 +10,7 @@ from rallebench.core.types import Passage
 from rallebench.encoders.windows import encoder_window
 from rallebench.workspace.indexes.vectors import passage_text
 
-MOST = 2000
+MAX_PASSAGES_READ = 2000
 """Maximum number of passages read, spread evenly over the corpus."""
 
 
@@ -45,7 +45,7 @@ class LongPassages:
 
 
 def long_passages(
-    encoder: str, passages: int, passage: Callable[[int], Passage], most: int = MOST
+    encoder: str, passages: int, passage: Callable[[int], Passage], most: int = MAX_PASSAGES_READ
 ) -> LongPassages | None:
     """Return the passages that exceed the encoder's window; None without an encoder or if its window is unknown."""
     window = encoder_window(encoder) if encoder and passages else None
