@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from rallebench.analysis.baselines import compare_baselines
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunRequest
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form, declare, declare_text
 from rallebench.core.types import Chain, Example, digest
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import is_of
@@ -33,12 +33,16 @@ RETRIEVER_OF_BASELINE: Mapping[str, str] = {
 }
 """Baseline → the way of combining retrievers that it exchanges a chain's own for."""
 LONG = "long-context"
-SETTINGS = {
-    "run": Setting(str, "", about="the run", names="run"),
-    "long_context": Setting(
+
+
+@dataclass(frozen=True, slots=True)
+class BaselinesSettings:
+    """The settings of ``baselines``."""
+
+    run: str = declare_text("the run", names="run")
+    long_context: bool = declare(
         bool, False, about="also with the whole pages of the passages that are found: long prompts"
-    ),
-}
+    )
 
 
 def baseline_chains(
@@ -118,16 +122,16 @@ def baseline_name(run: str, baseline: str) -> str:
     return f"{run} {baseline}"
 
 
-@EXPERIMENTS.register("baselines", place="runs", form=SETTINGS)
+@EXPERIMENTS.register("baselines", place="runs", form=dataclass_form(BaselinesSettings))
 def baselines(request: ExperimentRequest) -> Experiment:
     """The baselines of the run ``run``, compared with it.
 
     A chain may need a passage to work at all: a baseline that fails is reported, and the others are run."""
     workspace = request.workspace
-    run = RunFolder.open(workspace.runs, request.settings["run"])
+    settings = request.read(BaselinesSettings)
+    run = RunFolder.open(workspace.runs, settings.run)
     failed: dict[str, str] = {}
-    long_context = bool(request.settings.get("long_context"))
-    for baseline, step in baseline_runs(workspace, run, long_context).items():
+    for baseline, step in baseline_runs(workspace, run, settings.long_context).items():
         try:
             yield step
         except RalleError as error:

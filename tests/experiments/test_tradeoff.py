@@ -179,7 +179,7 @@ def test_the_plan_says_what_would_be_measured_and_writes_nothing(
             BadFileError,
             "was damaged by another program",
         ),
-        (None, UsageError, "has ended; measure it under its name"),
+        (None, UsageError, "is not a finished trade-off; measure it under its name"),
     ],
 )
 def test_a_trade_off_without_a_whole_report_says_so(

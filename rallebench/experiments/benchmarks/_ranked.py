@@ -7,6 +7,7 @@ A document is relevant by its grade; the document that is the question itself is
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,9 +17,9 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest, IndexRecipe, IndexRequest, IndexResult
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import declare, declare_list
 from rallebench.core.types import Chain, Episode, Example
-from rallebench.experiments.common import Bounds, names_in, scored_run, several
+from rallebench.experiments.common import Bounds, names_in, scored_run
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import index_recipe
@@ -31,12 +32,20 @@ Relevant = Callable[[Example], Mapping[str, float]]
 """Document → its grade."""
 Systems = Mapping[str, "IndexRecipe | None"]
 """Kind or index → its recipe, None for an index that exists."""
-KINDS = several(
-    "kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
-    *("bm25", "flat", "hnsw"),
-    default="bm25",
-)
-ENCODER = Setting(str, "minilm", about="encoder of the kinds that need one", names="encoder")
+
+
+@dataclass(frozen=True, slots=True)
+class IndexSettings:
+    """The indexes that are built over each corpus."""
+
+    kinds: str = declare_list(
+        "kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
+        *("bm25", "flat", "hnsw"),
+        default="bm25",
+    )
+    encoder: str = declare(
+        str, "minilm", about="encoder of the kinds that need one", names="encoder"
+    )
 
 
 def by_grade(example: Example) -> Mapping[str, float]:
@@ -104,17 +113,23 @@ def ranked_run(
     return scored_run(label, flow, ref, examples, score, scores, metrics=metrics, bounds=bounds)
 
 
-def choose_systems(request: ExperimentRequest, corpus: Path, form: str = "") -> Systems:
-    """The indexes that the setting ``retriever`` names, or those of the ``kinds`` over a corpus. Raises UsageError, NotFoundError."""
-    s = request.settings
-    retrievers, kinds = names_in(s.get("retriever", "")), names_in(s["kinds"])
+def choose_systems(
+    request: ExperimentRequest,
+    built: IndexSettings,
+    corpus: Path,
+    form: str = "",
+    *,
+    retriever: str = "",
+) -> Systems:
+    """The indexes that ``retriever`` names, or those that are ``built`` over a corpus. Raises UsageError, NotFoundError."""
+    retrievers, kinds = names_in(retriever), names_in(built.kinds)
     for name in retrievers:
         request.workspace.component_indexes(name)
     if retrievers:
         return dict.fromkeys(retrievers)
     if not kinds:
         raise UsageError("No kind of index is named.", hint=Hint("set", "kinds=bm25"))
-    return {kind: index_recipe(corpus, kind, encoder=s["encoder"], form=form) for kind in kinds}
+    return {kind: index_recipe(corpus, kind, encoder=built.encoder, form=form) for kind in kinds}
 
 
 def request_index(

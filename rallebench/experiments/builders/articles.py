@@ -45,6 +45,15 @@ DATE = ("date", "timestamp", "published", "published_at", "created", "created_at
 QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
 
 
+@dataclass(frozen=True, slots=True)
+class ArticleSettings:
+    """The settings of every builder that say which articles it takes."""
+
+    articles: str = ""
+    source: str = "auto"
+    seed: int = 0
+
+
 def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
     """(a name of SOURCES, place) of articles given as a path or as a corpus's name. Raises NotFoundError, BadFileError."""
     if not reference.strip():
@@ -77,8 +86,9 @@ def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
 
 def choose_source(request: ExperimentRequest) -> tuple[str, Path]:
     """(a name of SOURCES, place) of the settings articles and source; see ``articles_at``."""
-    kind, path = articles_at(request.settings["articles"], request.workspace)
-    return (kind if request.settings["source"] == "auto" else request.settings["source"]), path
+    settings = request.read(ArticleSettings)
+    kind, path = articles_at(settings.articles, request.workspace)
+    return (kind if settings.source == "auto" else settings.source), path
 
 
 def read_articles(kind: str, path: Path) -> tuple[SourceReading, Iterator[SourceArticle]]:
@@ -126,7 +136,7 @@ def plain_text(article: SourceArticle) -> str:
     return plain(article.text)
 
 
-# ── the stage of articles ────────────────────────────────────────────────────
+# the stage of articles
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +164,7 @@ def articles_stage(
     kind mediawiki, whose articles are drawn online; ``too_short``: the reason of a short article. Raises BadFileError while
     reading a source without articles.
     """
-    seed = request.settings["seed"] if at_random else 0
+    seed = request.read(ArticleSettings).seed if at_random else 0
     titles: dict[str, str] = {}
     texts: dict[str, str] = {}
     summary: dict[str, Any] = {}

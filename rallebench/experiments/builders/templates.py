@@ -22,7 +22,7 @@ from rallebench.core.experiments import (
     RowsRequest,
 )
 from rallebench.core.files import json_lines
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form, declare, declare_text
 from rallebench.core.starter import STARTER
 from rallebench.core.types import Episode, Flow
 from rallebench.datasets.r_eval import as_record
@@ -53,35 +53,42 @@ from rallebench.experiments.builders._templates.template import (
     read_templates,
 )
 from rallebench.experiments.builders.replies import keep_state, kept_rows, read_prompts
-from rallebench.experiments.common import sentences, string
+from rallebench.experiments.common import sentences
 
-SETTINGS = {
-    "tables": string(
+
+@dataclass(frozen=True, slots=True)
+class TemplateSettings:
+    """The settings of the dataset builder ``templates``."""
+
+    tables: str = declare_text(
         "FILE, FOLDER, NAME=FILE,NAME=FILE, starter-triples or a scholar table: CSV, JSON, JSON lines, triples as TSV",
         names="table file folder",
         many=True,
-    ),
-    "templates": string(
+    )
+    templates: str = declare_text(
         'a JSON file, {"templates": [{"question": "… {column} …?", "answer": "column"}]}',
         names="file",
-    ),
-    "labels": string(
+    )
+    labels: str = declare_text(
         "of triples: id, tab, names; they stand in head_name and tail_name, tail_names are all accepted; head_band is frequent or rare",
         names="file",
-    ),
-    "number": Setting(int, 100, 1, 1_000_000, about="questions, one of each template in turn"),
-    "several": string(
+    )
+    number: int = declare(int, 100, 1, 1_000_000, about="questions, one of each template in turn")
+    several: str = declare_text(
         "of a question that fits several: leave it out, all answers as one, any of them", *SEVERAL
-    ),
-    "seed": Setting(int, 42, about="draws the rows"),
-    "propose": Setting(int, 0, 0, 100, about="templates that the model proposes for each table"),
-    "temperature": Setting(float, 0.7, 0, 2, about="of the proposing model"),
-    "environment": string("stands in the records; default: scholar for a table of scholars"),
-    "dataset": string("stands in the records and begins their ids; default: the set's name"),
-    "level": string("stands in the records of templates that have none: KS, KU or KA"),
-    "skip_bad": Setting(bool, False, about="leave bad rows of the tables out and count them"),
-    "prompts": string("folder of prompts of your own", names="folder"),
-}
+    )
+    seed: int = declare(int, 42, about="draws the rows")
+    propose: int = declare(int, 0, 0, 100, about="templates that the model proposes for each table")
+    temperature: float = declare(float, 0.7, 0, 2, about="of the proposing model")
+    environment: str = declare_text(
+        "stands in the records; default: scholar for a table of scholars"
+    )
+    dataset: str = declare_text(
+        "stands in the records and begins their ids; default: the set's name"
+    )
+    level: str = declare_text("stands in the records of templates that have none: KS, KU or KA")
+    skip_bad: bool = declare(bool, False, about="leave bad rows of the tables out and count them")
+    prompts: str = declare_text("folder of prompts of your own", names="folder")
 
 
 @dataclass(frozen=True)
@@ -89,6 +96,7 @@ class TemplatePlan:
     """The checked inputs of the stages. ``number``: questions at most; ``environment``: as the records name it."""
 
     request: ExperimentRequest
+    settings: TemplateSettings
     tables: Mapping[str, SourceTable]
     templates: tuple[Template, ...]
     stamp: str
@@ -98,13 +106,17 @@ class TemplatePlan:
 
 
 @EXPERIMENTS.register(
-    "build-templates", place="builders", needs_llm=False, form=SETTINGS, articles=False
+    "build-templates",
+    place="builders",
+    needs_llm=False,
+    form=dataclass_form(TemplateSettings),
+    articles=False,
 )
 def templates(request: ExperimentRequest) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = make_plan(request)
     rows = [*kept_rows((yield _templates_given(plan)))]
-    if request.settings["propose"]:
+    if plan.settings.propose:
         rows += kept_rows((yield _proposed_rows(plan, rows)))
     usable = [_usable(plan, row) for row in rows]
     if not usable:
@@ -115,42 +127,42 @@ def templates(request: ExperimentRequest) -> Experiment:
 
 def make_plan(request: ExperimentRequest) -> TemplatePlan:
     """The plan, with the tables read; every fault of the request shows here. Raises UsageError."""
-    s = request.settings
-    if s["articles"]:
+    s = request.read(TemplateSettings)
+    if request.settings["articles"]:
         raise UsageError(
             "Templates are filled from tables, not from articles.", hint=Hint("set", "tables=FILE")
         )
-    if not s["templates"] and not s["propose"]:
+    if not s.templates and not s.propose:
         raise UsageError(
             "No file of templates is named. A language model can propose some, too: propose=10.",
             hint=Hint("set", "templates=FILE"),
         )
-    if s["propose"]:
+    if s.propose:
         if not request.llm:
             raise UsageError(
                 "propose asks a language model for templates.", hint=Hint("choose", "llm")
             )
         request.workspace.llm(request.llm)
-    fields = {"propose": ("NUMBER", "TABLE", "COLUMNS")} if s["propose"] else {}
-    prompt = read_prompts("templates", s["prompts"], fields).get("propose", "")
-    files = places(s["tables"], request.workspace)
-    read = read_templates(Path(s["templates"]).expanduser(), files) if s["templates"] else ()
-    own_labels = STARTER / "triples" / "labels.tsv" if s["tables"] == STARTER_TRIPLES else ""
-    names = s["labels"] or own_labels
+    fields = {"propose": ("NUMBER", "TABLE", "COLUMNS")} if s.propose else {}
+    prompt = read_prompts("templates", s.prompts, fields).get("propose", "")
+    files = places(s.tables, request.workspace)
+    read = read_templates(Path(s.templates).expanduser(), files) if s.templates else ()
+    own_labels = STARTER / "triples" / "labels.tsv" if s.tables == STARTER_TRIPLES else ""
+    names = s.labels or own_labels
     labels = read_labels(Path(names).expanduser()) if names else {}
     named = {template.table for template in read}
     named |= {join.table for template in read for join in template.join}
     tables = {
-        name: read_table(name, file, skip_bad=s["skip_bad"], labels=labels)
+        name: read_table(name, file, skip_bad=s.skip_bad, labels=labels)
         for name, file in files.items()
-        if name in named or s["propose"]
+        if name in named or s.propose
     }
     for template in read:
         check(template, tables)
     stamp = short([fingerprint_files(files), short(labels) if labels else ""])
-    number = s["number"] if request.limit is None else request.limit
-    environment = s["environment"] or ("scholar" if "scholars" in tables else "")
-    return TemplatePlan(request, tables, read, stamp, prompt, number, environment)
+    number = s.number if request.limit is None else request.limit
+    environment = s.environment or ("scholar" if "scholars" in tables else "")
+    return TemplatePlan(request, s, tables, read, stamp, prompt, number, environment)
 
 
 def _templates_given(plan: TemplatePlan) -> RowsRequest[Template]:
@@ -167,8 +179,8 @@ def _templates_given(plan: TemplatePlan) -> RowsRequest[Template]:
 
 
 def _proposed_rows(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest[RowId]:
-    s, request = plan.request.settings, plan.request
-    number, seed, temperature = s["propose"], s["seed"], s["temperature"]
+    s, request = plan.settings, plan.request
+    number, seed, temperature = s.propose, s.seed, s.temperature
     known = [row["question"] for row in known_rows]
 
     def flow(table: RowId) -> Flow:
@@ -211,12 +223,12 @@ def _usable(plan: TemplatePlan, row: Row) -> Template:
 
 def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Template]:
     """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
-    s = plan.request.settings
+    s = plan.settings
     left_out: Counter[str] = Counter()
     notes: list[str] = []
 
     def make(template: Template) -> list[Row]:
-        filled, why = fill(template, plan.tables, s["several"])
+        filled, why = fill(template, plan.tables, s.several)
         left_out.update(why)
         if short_of := missing_strata(template, filled):
             values = ", ".join(f"{value} ({count} short)" for value, count in short_of.items())
@@ -229,12 +241,12 @@ def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Te
                 "template": template.id,
                 "rows": question.rows,
             }
-            for n, question in enumerate(draw(filled, template, plan.number, s["seed"]), 1)
+            for n, question in enumerate(draw(filled, template, plan.number, s.seed), 1)
         ]
         none = keep_state("no row gives a question")
         return rows or [{"id": f"{template.id}-0", "question": "", **none}]
 
-    more = [plan.stamp, s["several"], s["seed"], plan.number]
+    more = [plan.stamp, s.several, s.seed, plan.number]
     return RowsRequest(
         "3-questions",
         "questions",
@@ -276,9 +288,9 @@ def record(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """(in KILT's form, in R-Eval's form) of a question."""
     template, env = known[question.template], plan.environment
-    level = template.level or plan.request.settings["level"]
+    level = template.level or plan.settings.level
     domain = next((theirs for theirs, ours in DOMAINS.items() if ours == env), env)
-    dataset = plan.request.settings["dataset"] or plan.request.name
+    dataset = plan.settings.dataset or plan.request.name
     own = as_record(question.question, list(question.answers), environment=domain, dataset=dataset)
     kilt = {
         "id": f"{dataset}-{number:03d}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.chains.overrides import override
@@ -20,8 +20,8 @@ from rallebench.core.experiments import (
     Report,
 )
 from rallebench.core.runs import PreparedRun, RunRequest
-from rallebench.core.settings import parse_settings
-from rallebench.core.types import Chain
+from rallebench.core.settings import fill, parse_settings
+from rallebench.core.types import Chain, Json
 from rallebench.engine.experiment_store import ExperimentStore, run_name
 from rallebench.engine.store import RunFolder
 from rallebench.engine.stored_runs import ended_result, is_of
@@ -31,6 +31,43 @@ from rallebench.experiments.sweeps import Variant, expand, factor, indexing
 from rallebench.experiments.sweeps.results import deciding, list_unranked, rank_runs
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import WorkspaceFolder
+
+
+@dataclass(frozen=True, slots=True)
+class SweepSettings:
+    """The stored settings of a sweep. ``metrics``: [] for the usual ones; ``sampled``: the questions are drawn by the seed."""
+
+    chain: Json
+    vary: Sequence[str]
+    strategy: str
+    dataset: str
+    metrics: Sequence[str] = ()
+    metric: str = ""
+    sampled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSettings:
+    """The stored settings of a batch. ``chains``: label → BatchedChain as JSON; ``title``: its name in MLflow; ``resume``: its runs
+    may exist."""
+
+    chains: Mapping[str, Json]
+    title: str
+    metrics: Sequence[str] = ()
+    resume: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchedChain:
+    """A chain of a batch. ``file``: named in errors; ``run``: the name of its run."""
+
+    file: str
+    chain: Json
+    dataset: str
+    limit: int | None
+    batch_size: int
+    run: str
+    sampled: bool = False
 
 
 def sweep_settings(
@@ -56,20 +93,21 @@ def sweep_settings(
     }
 
 
-def sweep_variants(settings: Mapping[str, Any]) -> list[Variant]:
+def sweep_variants(settings: Json) -> list[Variant]:
     """The variants that a sweep's settings ask for. Raises UsageError."""
-    factors = [factor(text, parse_settings) for text in settings["vary"]]
-    return expand(chain_from_json(settings["chain"]), factors, settings["strategy"])
+    values = fill(SweepSettings, settings)
+    factors = [factor(text, parse_settings) for text in values.vary]
+    return expand(chain_from_json(values.chain), factors, values.strategy)
 
 
 @EXPERIMENTS.register("sweep", place="sweeps", competes=True)
 def sweep(request: ExperimentRequest) -> Experiment:
     """Run every variant, rank them. A variant that fails is reported, and the others are run."""
-    workspace, settings = request.workspace, request.settings
-    if settings["metric"]:
-        deciding(settings["metric"])
-    variants = sweep_variants(settings)
-    runs = [_run(request, variant) for variant in variants]
+    workspace, settings = request.workspace, request.read(SweepSettings)
+    if settings.metric:
+        deciding(settings.metric)
+    variants = sweep_variants(request.settings)
+    runs = [_run(request, settings, variant) for variant in variants]
     retrievers = indexing.retrievers(workspace, variants)
     warnings = tuple(dict.fromkeys(sentence for run in runs for sentence in run.warnings))
     if warnings:
@@ -94,7 +132,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
         cause = next(iter(errors.values()))
         raise BackendError(f"Every variant failed. {cause}", hint=cause.hint)
     failed = {label: str(error) for label, error in errors.items()}
-    result = rank_runs(workspace, request.name, ended, failed, settings["metric"])
+    result = rank_runs(workspace, request.name, ended, failed, settings.metric)
     return Report(failed=failed, result=result)
 
 
@@ -110,7 +148,7 @@ def _ensure_indexes(
     return retriever.reference(names), tuple(names.values())
 
 
-def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
+def _run(request: ExperimentRequest, settings: SweepSettings, variant: Variant) -> PreparedRun:
     """The variant's run, checked. Raises UsageError."""
     workspace: WorkspaceFolder = request.workspace
     name = run_name(request.name, variant.label)
@@ -118,10 +156,10 @@ def _run(request: ExperimentRequest, variant: Variant) -> PreparedRun:
     prepared = prepare_run(
         workspace,
         chain_flow(variant.chain),
-        request.settings["dataset"],
+        settings.dataset,
         limit=request.limit,
-        sampled=request.settings.get("sampled", False),
-        metrics=request.settings["metrics"] or None,
+        sampled=settings.sampled,
+        metrics=settings.metrics or None,
         name=name,
         label=variant.label,
         seed=request.seed,
@@ -158,10 +196,13 @@ def _sampled_setting(sampled: bool) -> dict[str, bool]:
 def batch(request: ExperimentRequest) -> Experiment:
     """Several chains, each a run of its own, ranked; one that fails does not end the others.
 
-    Settings: ``chains`` (label → ``chain_entry``), ``metrics``, ``resume`` (their runs may exist), ``title`` (the batch's name in
-    MLflow)."""
-    settings, title = request.settings, request.settings["title"]
-    runs = {label: _chain_run(request, label, entry) for label, entry in settings["chains"].items()}
+    Settings: see ``BatchSettings``."""
+    settings = request.read(BatchSettings)
+    title = settings.title
+    runs = {
+        label: _chain_run(request, settings, label, fill(BatchedChain, entry))
+        for label, entry in settings.chains.items()
+    }
     ended: dict[str, str] = {}
     failed: dict[str, str] = {}
     for label, run in runs.items():
@@ -176,23 +217,25 @@ def batch(request: ExperimentRequest) -> Experiment:
     return Report(failed=failed, result=result)
 
 
-def _chain_run(request: ExperimentRequest, label: str, entry: Mapping[str, Any]) -> RunRequest:
+def _chain_run(
+    request: ExperimentRequest, settings: BatchSettings, label: str, entry: BatchedChain
+) -> RunRequest:
     """The chain's run, checked. Raises UsageError, which names the chain's file."""
-    workspace, settings = request.workspace, request.settings
+    workspace = request.workspace
     try:
         prepared = prepare_run(
             workspace,
-            chain_flow(chain_from_json(entry["chain"])),
-            entry["dataset"],
-            limit=entry["limit"],
-            sampled=entry.get("sampled", False),
-            metrics=settings["metrics"] or None,
-            name=entry["run"],
+            chain_flow(chain_from_json(entry.chain)),
+            entry.dataset,
+            limit=entry.limit,
+            sampled=entry.sampled,
+            metrics=settings.metrics or None,
+            name=entry.run,
             label=label,
-            batch_size=entry["batch_size"],
+            batch_size=entry.batch_size,
             seed=request.seed,
-            resume=settings["resume"] and (workspace.runs / entry["run"]).exists(),
+            resume=settings.resume and (workspace.runs / entry.run).exists(),
         )
     except UsageError as error:
-        raise error.saying(f"{entry['file']}: {error}") from None
-    return replace(prepared.request, batch_size=entry["batch_size"])
+        raise error.saying(f"{entry.file}: {error}") from None
+    return replace(prepared.request, batch_size=entry.batch_size)

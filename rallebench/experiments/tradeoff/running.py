@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rallebench.core.errors import RalleError, UsageError
@@ -31,6 +32,16 @@ QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@1
 
 BATCH, ROUNDS = 64, 3
 PROGRAMS = "rallebench.experiments.tradeoff"
+
+
+@dataclass(frozen=True, slots=True)
+class TradeoffSettings:
+    """The stored settings of a trade-off. ``sweep``: setting of a search → its values, in place of each kind's own."""
+
+    indexes: Sequence[str]
+    dataset: str
+    k: int = 10
+    sweep: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
 
 def tradeoff_settings(
@@ -85,12 +96,12 @@ def search_settings(
 @EXPERIMENTS.register("tradeoff", place="tradeoffs", competes=True)
 def tradeoff(request: ExperimentRequest) -> Experiment:
     """Measure every index. One that fails is a Point with its error, and the others are measured."""
-    workspace, settings = request.workspace, request.settings
-    indexes, k = settings["indexes"], settings["k"]
+    workspace, settings = request.workspace, request.read(TradeoffSettings)
+    indexes, k = settings.indexes, settings.k
     if request.limit is not None and request.limit < 1:
         raise UsageError(f"The number of questions is {request.limit}; it must be at least 1.")
-    examples = read_questions(workspace.dataset(settings["dataset"])[1], request.limit)
-    _check(workspace, indexes, k, settings["sweep"])
+    examples = read_questions(workspace.dataset(settings.dataset)[1], request.limit)
+    _check(workspace, indexes, k, settings.sweep)
     exact: Exact = {}
     points: list[Point] = []
     for name in indexes:
@@ -98,13 +109,13 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
         try:
             if name in STARTER_INDEXES and name not in workspace.manifests():
                 index = (yield IndexRequest(name, starter_recipe(name))).name
-            points += yield from _points(request, examples, name, index, exact)
+            points += yield from _points(request, settings, examples, name, index, exact)
         except RalleError as error:
             manifest = workspace.manifests().get(index)
             kind = manifest.kind if manifest else ""
             points.append(Point(name, kind, k=k, n=len(examples), error=str(error)))
     n = max((point.n for point in points), default=0)
-    result = TradeoffReport(request.name, settings["dataset"], k, n, tuple(points))
+    result = TradeoffReport(request.name, settings.dataset, k, n, tuple(points))
     failed = {point.index: point.error for point in points if point.error}
     return Report(failed=failed, result=result)
 
@@ -114,10 +125,15 @@ Exact = dict[tuple[str, str], Mapping[str, Any]]
 
 
 def _points(
-    request: ExperimentRequest, examples: Sequence[Example], name: str, index: str, exact: Exact
+    request: ExperimentRequest,
+    settings: TradeoffSettings,
+    examples: Sequence[Example],
+    name: str,
+    index: str,
+    exact: Exact,
 ) -> Generator[MeasureRequest, Any, list[Point]]:
     """The points of one retriever; ``index``: its folder, where it is an index."""
-    workspace, k = request.workspace, request.settings["k"]
+    workspace, k = request.workspace, settings.k
     manifests = workspace.manifests()
     manifest = manifests.get(index)
     parts = [index] if manifest else workspace.component_indexes(name)
@@ -136,7 +152,7 @@ def _points(
             lines = yield MeasureRequest(f"{name} exact", f"{PROGRAMS}.exact", job)
             exact[key] = lines[0] if lines else {}
         neighbours = exact[key]
-    kind, swept = (manifest.kind if manifest else "combined"), request.settings["sweep"]
+    kind, swept = (manifest.kind if manifest else "combined"), settings.sweep
     more: dict[str, Any] = {
         "batch": BATCH,
         "rounds": ROUNDS,

@@ -7,20 +7,16 @@ the questions to a file whose size is not published. WNED's and CWEB's one file 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from rallebench.chains.overrides import override
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_objects, sha256_file
-from rallebench.core.originals import OriginalCopy, copy_in
-from rallebench.core.prompts import ORIGINAL, SHIPPED, Wording, wording
-from rallebench.core.types import Chain, Example
+from rallebench.core.types import Example
 from rallebench.datasets.reading import read_examples
 from rallebench.experiments.common import in_folder, names_in
-from rallebench.workspace.checking import check_chain
 
 TASKS: Mapping[str, str] = {
     "fact": "fact checking",
@@ -109,81 +105,7 @@ def find_sets(written: str) -> tuple[KiltSet, ...]:
     return tuple(kilt_set for name, kilt_set in SETS.items() if name in names)
 
 
-def prepare_chain(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
-    """The chain, with its model and retriever in place and checked; None where this set has no such chain.
-
-    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
-    """
-    s, workspace = request.settings, request.workspace
-    linking = kilt_set.task == "linking"
-    if mode == PLAIN and not linking:
-        return None
-    chain = _chain(request, kilt_set, "retrieve" if mode == PLAIN else mode)
-    if chain is None:
-        return None
-    if linking and (mode == PLAIN or (mode in ("read", "retrieve") and not s["rewrite"])):
-        plain = chain.replace_action(0, template="{question}", dialect="fstring")
-        chain = replace(plain, name=f"{chain.name}-without-rewrite")
-    kinds = {action.kind for action in chain.actions}
-    where = f"To answer {kilt_set.label} with mode={mode}"
-    if "retrieve" in kinds and not s["retriever"]:
-        raise UsageError(f"{where} an index is needed.", hint=Hint("set", "retriever=NAME"))
-    if "generate" in kinds and not request.llm:
-        raise UsageError(f"{where} a language model is needed.", hint=Hint("choose", "llm"))
-    k = s["k"] if "retrieve" in kinds else None
-    chain = override(chain, request.llm, s["retriever"], k)
-    check_chain(workspace, chain)
-    return chain
-
-
-def _chain(request: ExperimentRequest, kilt_set: KiltSet, mode: str) -> Chain | None:
-    """The chain as it is written: RaLLe's own of the user's copy, or ours."""
-    workspace = request.workspace
-    if (copy := ralle_copy(request)) is not None:
-        name = f"{mode}/{kilt_set.name}"
-        if name not in copy:
-            return None
-        copy.read(name)  # raises BadFileError for a file that is missing
-        theirs: Chain = workspace.chain(str(copy.path(name)))
-        return theirs
-    written = kilt_set.chains.get(mode)
-    if written is None:
-        return None
-    linking = kilt_set.task == "linking"
-    if linking and mode == "retrieve" and request.settings["rewrite"]:
-        search = workspace.chain("rewrite-el").actions[0]
-        plain: Chain = workspace.chain(written)
-        return replace(plain, name="retrieve-only-rewrite-el", actions=(search,))
-    original = request.settings["compat"] == "original" and written == "rewrite-el-titles"
-    ours: Chain = workspace.chain("rewrite-el" if original else written)
-    return ours
-
-
-def ralle_copy(request: ExperimentRequest) -> OriginalCopy | None:
-    """The user's copy of RaLLe's repository, None without one. Raises BadFileError for another folder."""
-    own = request.settings["prompts"]
-    if not own:
-        return None
-    copy = copy_in(Path(own).expanduser().resolve(), Path(__file__).parent)
-    if copy is None:
-        raise BadFileError(
-            f"{own} is no copy of RaLLe's repository; it holds no scripts/configs/experiment_settings."
-        )
-    return copy
-
-
-def wording_in(request: ExperimentRequest, pairs: Iterable[tuple[str, str]]) -> Wording:
-    """The wording of the prompts of the chains of these (set, way)."""
-    copy = ralle_copy(request)
-    if copy is None:
-        return SHIPPED
-    names = [f"{'retrieve' if mode == PLAIN else mode}/{name}" for name, mode in pairs]
-    read = {name: copy.read(name) for name in names}
-    texts = {name: original.text for name, original in read.items()}
-    return wording(ORIGINAL, texts, unknown=[n for n, of in read.items() if not of.known])
-
-
-# ── the files ────────────────────────────────────────────────────────────────
+# the files
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,14 +122,13 @@ class Questions:
 
 
 def question_files(
-    request: ExperimentRequest, sets: Sequence[KiltSet]
+    request: ExperimentRequest, sets: Sequence[KiltSet], data: str, file: str, split: str
 ) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 
     Without ``sets``: all that are there. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; of one set
     ``data`` may be that, too. Raises UsageError, NotFoundError.
     """
-    data, file, split = (request.settings[name] for name in ("data", "file", "split"))
     workspace, folder = request.workspace, None
     if data.strip():
         folder = workspace.data(data, "the folder of KILT's files, as nq-dev-kilt.jsonl")

@@ -13,23 +13,22 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, dataclass_form
 from rallebench.core.types import Chain
 from rallebench.engine.metric_choice import DEFAULT_METRICS, has_gold
-from rallebench.experiments.common import failed_note, scored_run, several, string, values_in
+from rallebench.experiments.common import failed_note, scored_run, values_in
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
-    compat,
     differs_by,
-    is_original,
     metric_definitions,
     register_each,
     score_by,
 )
 from rallebench.papers.ralle.benchmark import KILT
+from rallebench.papers.ralle.chains import prepare_chain, wording_in
 from rallebench.papers.ralle.sets import (
     MODES,
     PLAIN,
@@ -38,11 +37,10 @@ from rallebench.papers.ralle.sets import (
     KiltSet,
     Questions,
     find_sets,
-    prepare_chain,
     question_files,
     read,
-    wording_in,
 )
+from rallebench.papers.ralle.settings import KiltAskingSettings, KiltSettings, SetSettings
 from rallebench.papers.ralle.tables import (
     CLOSED_NQ,
     SetResult,
@@ -53,57 +51,33 @@ from rallebench.papers.ralle.tables import (
 )
 from rallebench.workspace.flows import chain_flow
 
-OWN = {
-    "data": string(
-        "folder with KILT's files, named as KILT names them: nq-dev-kilt.jsonl …; of one set also a file or a dataset",
-        names="dataset file folder",
-    ),
-    "file": string("a file in KILT's form, or a dataset, instead", names="dataset file"),
-    "split": string("", "dev", "train"),
-    "mode": several(
-        "read, closed-book, retrieve, retrieve-plain (entity linking by the whole text), three-action; several with commas",
-        *MODES,
-        default="read",
-    ),
-    "retriever": string("the index that is asked", names="retriever"),
-    "k": Setting(
-        int, 5, 1, 1000, about="passages per question (RaLLe's file of three-action AY2 has 1)"
-    ),
-    "rewrite": Setting(
-        bool,
-        True,
-        about="REWRITE-EL: entity linking asks 'What is \"mention\" ?'; false: the whole text",
-    ),
-    "compat": compat(),
-    "prompts": string(
-        "your copy of yhoshi3/RaLLe, whose chains are run", names="folder", advanced=True
-    ),
-}
-SEVERAL = {
-    "datasets": several(f"of {', '.join(SETS)}; default: those whose files are there", *SETS),
-    **OWN,
-    "file": string("files in KILT's form instead: nq=FILE,hopo=FILE", names="file", many=True),
-}
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings that tell the runs of a suite apart by name."""
 
 
-@KILT.suite("kilt", form=SEVERAL, named_by=NAMED_BY)
+@KILT.suite("kilt", form=dataclass_form(KiltSettings), named_by=NAMED_BY)
 def kilt(request: ExperimentRequest) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
-    return (yield from _answer_sets(request, find_sets(request.settings["datasets"])))
+    settings = request.read(KiltSettings)
+    return (yield from _answer_sets(request, settings, find_sets(settings.datasets)))
 
 
-def _answer_sets(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experiment:
+def _answer_one(request: ExperimentRequest, sets: tuple[KiltSet, ...]) -> Experiment:
+    return (yield from _answer_sets(request, request.read(SetSettings), sets))
+
+
+def _answer_sets(
+    request: ExperimentRequest, settings: SetSettings | KiltSettings, sets: Sequence[KiltSet]
+) -> Experiment:
     """Every set in every way, one after another; all is read and checked before the first is asked."""
-    s = request.settings
-    bracket = "has_answer" if is_original(request) else "has_answer_all"
-    modes = values_in("mode", s["mode"], Setting(str, "", choices=MODES, required=True))
-    files = question_files(request, sets)
-    chains, notes = _chains(request, files, modes)
-    wording = wording_in(request, chains)
+    s, folder = settings.asking, settings.folder
+    bracket = "has_answer" if s.original else "has_answer_all"
+    modes = values_in("mode", s.mode, Setting(str, "", choices=MODES, required=True))
+    files = question_files(request, sets, folder.data, settings.file, s.split)
+    chains, notes = _chains(request, s, files, modes)
+    wording = wording_in(s.prompts, chains)
     questions = {
-        name: read(SETS[name], *file, s["split"], request.limit) for name, file in files.items()
+        name: read(SETS[name], *file, s.split, request.limit) for name, file in files.items()
     }
     runs = [
         (questions[name], mode, _run(questions[name], mode, chain, bracket))
@@ -117,22 +91,22 @@ def _answer_sets(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experim
         if not any(example.gold.pages for example in run.examples)
     ]
     notes = [*differences, *notes, *pageless]
-    over = f"Ours search {s['retriever']}, RaLLe's all of Wikipedia in 22.2 million passages."
+    over = f"Ours search {s.retriever}, RaLLe's all of Wikipedia in 22.2 million passages."
     differs = differs_by(request, wording, over * bool(searched))
     results = []
     for each, mode, run in runs:
         if run.columns:
             result = yield run
-            results.append(SetResult(each.kilt, mode, result, _why(request, each, result.n)))
+            results.append(SetResult(each.kilt, mode, result, _why(s.split, each, result.n)))
             notes += failed_note(run.label, result, "counted here and in no mean")
     if not results:
-        raise UsageError(f"mode={s['mode']}: nothing could be scored. {' '.join(notes)}")
+        raise UsageError(f"mode={s.mode}: nothing could be scored. {' '.join(notes)}")
     data = {
         "headline": {name: SETS[name].headline for name in questions},
         "averages": averages(results, bracket),
-        "compat": s["compat"],
+        "compat": s.compat,
         "wording": wording.to_json(),
-        PUBLISHED: tuple(own_rows(results, request.llm, s["retriever"], differs)),
+        PUBLISHED: tuple(own_rows(results, request.llm, s.retriever, differs)),
         "data": {
             name: {"file": str(each.path), "rows": each.rows, "official": not each.differs}
             for name, each in questions.items()
@@ -141,7 +115,7 @@ def _answer_sets(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experim
     whys = {answered.kilt.label: answered.why for answered in results if answered.why}
     left_out = (f"RaLLe's figures of {label} are left out: {why}." for label, why in whys.items())
     note = " ".join([*differs, *left_out])
-    tables = result_tables(results, request.llm, s["retriever"], bracket, note)
+    tables = result_tables(results, request.llm, s.retriever, bracket, note)
     by_set: dict[str, dict[str, RunResult]] = {}  # ways to answer the same questions
     for answered in results:
         by_set.setdefault(answered.kilt.label, {})[answered.mode] = answered.result
@@ -153,9 +127,9 @@ def _answer_sets(request: ExperimentRequest, sets: Sequence[KiltSet]) -> Experim
 HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
 
 
-def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
+def _why(split: str, questions: Questions, n: int) -> str:
     """Why RaLLe's figures may not stand beside these, '' if they may."""
-    split, kilt_set = request.settings["split"], questions.kilt
+    kilt_set = questions.kilt
     if questions.differs:
         return f"{questions.path.name} is not KILT's file of {kilt_set.label}"
     if split != "dev" and split in kilt_set.rows:
@@ -166,7 +140,7 @@ def _why(request: ExperimentRequest, questions: Questions, n: int) -> str:
 
 register_each(
     KILT.suite,
-    _answer_sets,
+    _answer_one,
     {
         f"kilt-{each.name}": (
             f"KILT, {each.label}: {TASKS[each.task]}, by {each.headline} and {each.variant}.",
@@ -174,17 +148,17 @@ register_each(
         )
         for each in SETS.values()
     },
-    form=OWN,
+    form=dataclass_form(SetSettings),
     named_by=NAMED_BY,
 )
 
 
 def _chains(
-    request: ExperimentRequest, names: Iterable[str], modes: Sequence[str]
+    request: ExperimentRequest, s: KiltAskingSettings, names: Iterable[str], modes: Sequence[str]
 ) -> tuple[dict[tuple[str, str], Chain], list[str]]:
     """(set and way → its chain, a sentence on each set that has none for a way). Raises UsageError if none has one."""
     pairs = [(name, mode) for name in names for mode in modes]
-    chains = {pair: prepare_chain(request, SETS[pair[0]], pair[1]) for pair in pairs}
+    chains = {pair: prepare_chain(request, s, SETS[pair[0]], pair[1]) for pair in pairs}
     without = [
         f"{SETS[name].label} has no chain for {mode} and was left out there."
         for (name, mode), chain in chains.items()
@@ -195,9 +169,7 @@ def _chains(
             f"mode={PLAIN} is of entity linking; name one of its sets, or mode=retrieve."
         )
     if len(without) == len(pairs):
-        raise UsageError(
-            f"mode={request.settings['mode']}: {' '.join(without)} Choose another way, or another set."
-        )
+        raise UsageError(f"mode={s.mode}: {' '.join(without)} Choose another way, or another set.")
     return {pair: chain for pair, chain in chains.items() if chain is not None}, without
 
 

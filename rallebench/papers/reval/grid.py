@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rallebench.analysis.agents import AgentTask, System, TaskRun
 from rallebench.analysis.agents.reading import common_field, task_named
@@ -21,8 +20,8 @@ from rallebench.datasets.reading import read_questions
 from rallebench.datasets.tasks import DOMAINS, TASKS, available, draw_sample, find_task
 from rallebench.environments import ENVIRONMENTS
 from rallebench.experiments.common import names_in
-from rallebench.papers.common import is_original
 from rallebench.papers.reval.demonstrations import draw_demonstrations, with_shots
+from rallebench.papers.reval.settings import RevalSettings
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
 
@@ -44,33 +43,36 @@ class TaskQuestions:
     demonstrations: tuple[Example, ...] = ()
 
 
-def read_tasks(request: ExperimentRequest, domain: str = "") -> list[TaskQuestions]:
+def read_tasks(
+    request: ExperimentRequest, settings: RevalSettings, domain: str = ""
+) -> list[TaskQuestions]:
     """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
 
     Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: the number of questions that
     are drawn, as R-Eval draws them; ``demonstrations``: the number of others that are drawn to be shown; with
     ``compat=original`` only the first answer of the gold counts.
     """
-    files = _files(request, domain)
-    tasks = [_task(request, name, path, form) for name, (path, form) in files.items()]
+    files = _files(request, settings, domain)
+    tasks = [_task(request, settings, name, path, form) for name, (path, form) in files.items()]
     counts = Counter(questions.task for questions in tasks)
     twice = next((task.name for task, count in counts.items() if count > 1), "")
     if twice:
-        named = request.settings["tasks"]
-        raise UsageError(f"tasks={named}: {twice} is named twice; name each task once.")
+        raise UsageError(f"tasks={settings.tasks}: {twice} is named twice; name each task once.")
     return tasks
 
 
-def _files(request: ExperimentRequest, domain: str) -> dict[str, tuple[Path, str]]:
+def _files(
+    request: ExperimentRequest, settings: RevalSettings, domain: str
+) -> dict[str, tuple[Path, str]]:
     """Dataset → (file, format, '' for the one that is recognised), in R-Eval's order or as named."""
-    workspace, data = request.workspace, request.settings["data"]
-    known, theirs = workspace.dataset_paths(), _in_folder(request)
+    workspace, data = request.workspace, settings.data
+    known, theirs = workspace.dataset_paths(), _in_folder(request, data)
     here = available(known)
     own = {task.name: task for task in TASKS} | {task.number: task for task in TASKS}
     tasks = [task for task in TASKS if domain in ("", task.domain)]
     every = [t.name for t in tasks if t.name in theirs or (not data and t.name in here)]
     files: dict[str, tuple[Path, str]] = {}
-    for name in names_in(request.settings["tasks"]) or every:
+    for name in names_in(settings.tasks) or every:
         task = own.get(name)
         if task is None:
             if name not in known and not Path(name).suffix and "/" not in name:
@@ -96,9 +98,8 @@ def _files(request: ExperimentRequest, domain: str) -> dict[str, tuple[Path, str
     return files
 
 
-def _in_folder(request: ExperimentRequest) -> dict[str, tuple[Path, str]]:
+def _in_folder(request: ExperimentRequest, data: str) -> dict[str, tuple[Path, str]]:
     """R-Eval's task → (file, format) in the folder ``data``, if one is given: R-Eval's own file, else the set as published."""
-    data = request.settings["data"]
     if not data:
         return {}
     folder = request.workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}")
@@ -113,8 +114,10 @@ def _in_folder(request: ExperimentRequest) -> dict[str, tuple[Path, str]]:
     return public | {name: (path, "") for name, path in paths if path.is_file()}
 
 
-def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQuestions:
-    every, instances = read_questions(path, form=form), request.settings["instances"]
+def _task(
+    request: ExperimentRequest, settings: RevalSettings, name: str, path: Path, form: str
+) -> TaskQuestions:
+    every, instances = read_questions(path, form=form), settings.instances
     examples = tuple(draw_sample(every, instances)) if instances else every
     examples = examples[: request.limit]
     if not any(example.gold.answers for example in examples):
@@ -122,9 +125,9 @@ def _task(request: ExperimentRequest, name: str, path: Path, form: str) -> TaskQ
             f"No question of {path} has an answer, so nothing of {name} can be scored; take a file with answers."
         )
     demonstrations = draw_demonstrations(
-        every, examples, request.settings["demonstrations"], request.seed, name
+        every, examples, settings.demonstrations, request.seed, name
     )
-    if is_original(request):
+    if settings.original:
         examples = tuple(map(_with_first_answer, examples))
     task, env = task_named(name, examples), common_field(examples, "environment")
     environments = _fitting(name, task.domain, env)
@@ -170,10 +173,12 @@ class GridCell:
         return f"{self.system.workflow} {self.system.llm} {self.task}"
 
 
-def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[GridCell]:
+def grid(
+    request: ExperimentRequest, settings: RevalSettings, tasks: Sequence[TaskQuestions]
+) -> list[GridCell]:
     """Every cell, those of one model after another. Raises UsageError if no cell is possible."""
-    s = request.settings
-    workflows, models = names_in(s["workflows"]), names_in(s["models"]) or names_in(request.llm)
+    workflows = names_in(settings.workflows)
+    models = names_in(settings.models) or names_in(request.llm)
     if not models:
         raise UsageError(
             "The systems need a language model, or several (models=A,B).",
@@ -191,12 +196,12 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
             )
     for model in models:
         request.workspace.llm(model)
-    environments = names_in(s["env"])
+    environments = names_in(settings.env)
     for name in environments:
         ENVIRONMENTS.entry(name)
-    agent_settings = _agent_settings(s, workflows)
+    agent_settings = _agent_settings(settings, workflows)
     cells = [
-        _cell(request, System(workflow, model), questions, environments, agent_settings)
+        _cell(request, settings, System(workflow, model), questions, environments, agent_settings)
         for model in models
         for questions in tasks
         for workflow in workflows
@@ -207,30 +212,31 @@ def grid(request: ExperimentRequest, tasks: Sequence[TaskQuestions]) -> list[Gri
     return cells
 
 
-def _agent_settings(s: Mapping[str, Any], workflows: Sequence[str]) -> dict[str, str]:
+def _agent_settings(s: RevalSettings, workflows: Sequence[str]) -> dict[str, str]:
     """Settings for all workflows and environments that have them."""
     values: dict[str, str] = {}
-    for pair in filter(None, map(str.strip, s["more"].split(";"))):
+    for pair in filter(None, map(str.strip, s.more.split(";"))):
         key, equals, value = (part.strip() for part in pair.partition("="))
         if not equals or not key:
             raise UsageError(
-                f"more={s['more']}: {pair!r} is not key=value; several are parted by semicolons."
+                f"more={s.more}: {pair!r} is not key=value; several are parted by semicolons."
             )
         values[key] = value
-    names = ("retriever", "corpus", "table", "steps")
-    values |= {name: str(s[name]) for name in names if s[name]}
-    values |= {"shots": str(s["shots"])} if s["shots"] >= 0 else {}
-    values |= {"protocol": s["protocol"]} if s["protocol"] != "auto" else {}
+    named = {"retriever": s.retriever, "corpus": s.corpus, "table": s.table, "steps": s.steps}
+    values |= {name: str(value) for name, value in named.items() if value}
+    values |= {"shots": str(s.shots)} if s.shots >= 0 else {}
+    values |= {"protocol": s.protocol} if s.protocol != "auto" else {}
     known = {name for workflow in workflows for name in WORKFLOWS.entry(workflow).form}
     known |= {name for env in ENVIRONMENTS.names() for name in ENVIRONMENTS.entry(env).form}
     for name in values:
         if name.removeprefix("env.") not in known:
-            raise UsageError(f"more={s['more']}: {unknown('setting', name, sorted(known))}")
+            raise UsageError(f"more={s.more}: {unknown('setting', name, sorted(known))}")
     return values
 
 
 def _cell(
     request: ExperimentRequest,
+    settings: RevalSettings,
     system: System,
     questions: TaskQuestions,
     environments: Sequence[str],
@@ -240,9 +246,9 @@ def _cell(
     workflow = WORKFLOWS.entry(system.workflow)
     env = _env(questions, environments) if workflow.traits.get("needs_env") else ""
     cell = GridCell(system, questions, env)
-    if why := _why_not(request, cell, environments):
+    if why := _why_not(request, cell, environments, settings.protocol):
         return replace(cell, why=why)
-    original = {"compat": "original"} if is_original(request) else {}
+    original = {"compat": "original"} if settings.original else {}
     theirs = ENVIRONMENTS.entry(env).form if env else {}
     own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
     for key, value in values.items():  # those named env.…, and those that the workflow lacks
@@ -258,12 +264,12 @@ def _cell(
         own,
         seed=request.seed,
         allow_python=request.allow_python,
-        prompts=request.settings["prompts"],
+        prompts=settings.prompts,
     )
     return replace(cell, agent=with_shots(agent, questions.demonstrations))
 
 
-def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording:
+def wording_in(prompts: str, cells: Iterable[GridCell]) -> Wording:
     """The wording of the prompts of all possible cells. Raises BadFileError for a folder that has none of them."""
     names = {
         (FOLDER, name): None
@@ -271,7 +277,7 @@ def wording_in(request: ExperimentRequest, cells: Iterable[GridCell]) -> Wording
         if cell.agent
         for name in original_prompts(cell.system.workflow, cell.env).values()
     }
-    return find_wording(request.settings["prompts"], names)
+    return find_wording(prompts, names)
 
 
 def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
@@ -282,7 +288,9 @@ def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
     return next((name for name in environments if not fitting or name in fitting), "")
 
 
-def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[str]) -> str:
+def _why_not(
+    request: ExperimentRequest, cell: GridCell, environments: Sequence[str], protocol: str
+) -> str:
     """The reason against a cell, '' if it is possible."""
     traits = WORKFLOWS.entry(cell.system.workflow).traits
     if traits.get("needs_env") and not cell.env:
@@ -290,6 +298,6 @@ def _why_not(request: ExperimentRequest, cell: GridCell, environments: Sequence[
     if traits.get("needs_python") and not request.allow_python:
         return "it runs programs that the model writes, which is not allowed here"
     backend = request.workspace.llm(cell.system.llm).backend
-    if traits.get("calls") and request.settings["protocol"] == "native" and backend == READER:
+    if traits.get("calls") and protocol == "native" and backend == READER:
         return "it needs a model with function calls of its own (protocol=native)"
     return ""

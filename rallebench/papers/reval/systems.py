@@ -24,18 +24,17 @@ from rallebench.core.experiments import ExperimentRequest, Release, Report
 from rallebench.core.files import DiskError, sha256_file
 from rallebench.core.prompts import Wording
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Cell, Column, Figure, Table
 from rallebench.datasets.tasks import DOMAINS, LEVELS, TASKS, find_task
 from rallebench.experiments.benchmarks import published_table
-from rallebench.experiments.common import bars, failed_note, scored_run, several, string
+from rallebench.experiments.common import bars, failed_note, scored_run
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.published.rows import own_row
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics import metric
 from rallebench.papers.common import (
-    compat,
     differs_by,
     is_original,
     metric_definitions,
@@ -46,80 +45,27 @@ from rallebench.papers.common import (
 from rallebench.papers.reval.benchmark import REVAL
 from rallebench.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.papers.reval.plots import analysis_plots
+from rallebench.papers.reval.settings import RevalSettings
 
 POOLS = "reval_table1"
 REWARD = "f1_yes_no"
 Grid = Generator["RunRequest | Release", Any, Report]
 NAMED_BY = ("workflows", "models", "tasks")
-SETTINGS = {
-    "workflows": several(
-        "react, pal, function-calling, dfsdt …, several with commas",
-        default="react",
-        names="workflow",
-    ),
-    "models": several(
-        "models, several with commas; default: the one named for the suite", names="llm"
-    ),
-    "tasks": several(
-        "of R-Eval's twelve by name or number, or datasets; default: those that are there",
-        *(task.name for task in TASKS),
-        names="dataset",
-    ),
-    "data": string(
-        "folder with R-Eval's files (1-1_high_freq_ent.jsonl …), or with the public sets of its tasks",
-        names="folder",
-    ),
-    "env": several("environments to act in; default: each task's own", names="environment"),
-    "retriever": string(
-        "the index behind the environment; default: the starter's", names="retriever"
-    ),
-    "corpus": string(
-        "imported corpus whose pages are opened; default: the index's own", names="corpus"
-    ),
-    "table": string("scholar table; default: the starter's", names="table"),
-    "shots": Setting(
-        int, -1, -1, 50, about="demonstrations; -1: as many as each workflow has", advanced=True
-    ),
-    "steps": Setting(
-        int, 0, 0, 1000, about="steps at most; 0: as each workflow has", advanced=True
-    ),
-    "protocol": string("how functions are called", "auto", "native", "text", advanced=True),
-    "more": string(
-        "further settings of workflows and environments: max_tokens=64;env.similar=5", advanced=True
-    ),
-    "instances": Setting(
-        int, 0, 0, 1_000_000, about="questions drawn of each task as R-Eval draws its 100; 0: all"
-    ),
-    "demonstrations": Setting(
-        int,
-        0,
-        *(0, 50),
-        about="shown questions, drawn by the seed from those that are not asked; 0: the workflow's own",
-    ),
-    "tokenizer": string(
-        "folder with the tokenizer whose tokens position match compares (the paper: GPT-2's)",
-        names="folder",
-        advanced=True,
-    ),
-    "prompts": string(
-        "your copy of THU-KEG/R-Eval, whose prompts are sent", names="folder", advanced=True
-    ),
-    "compat": compat(),
-}
 
 
-@REVAL.suite("reval", form=SETTINGS, named_by=NAMED_BY)
+@REVAL.suite("reval", form=dataclass_form(RevalSettings), named_by=NAMED_BY)
 def reval(request: ExperimentRequest) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answer_cells(request, ""))
 
 
 def _answer_cells(request: ExperimentRequest, domain: str) -> Grid:
-    tasks, tokenizer = read_tasks(request, domain), request.settings["tokenizer"]
+    settings = request.read(RevalSettings)
+    tasks, tokenizer = read_tasks(request, settings, domain), settings.tokenizer
     position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
-    cells = grid(request, tasks)
-    names, wording = (REWARD, "em", position), wording_in(request, cells)
-    runs = {cell.label: _run(request, cell, names, wording) for cell in cells if cell.agent}
+    cells = grid(request, settings, tasks)
+    names, wording = (REWARD, "em", position), wording_in(settings.prompts, cells)
+    runs = {cell.label: _run(settings, cell, names, wording) for cell in cells if cell.agent}
     last = {cell.system.llm: cell for cell in cells}
     results: dict[str, RunResult] = {}
     failed: dict[str, str] = {}
@@ -149,18 +95,18 @@ register_each(
         )
         for word, environment in DOMAINS.items()
     },
-    form=SETTINGS,
+    form=dataclass_form(RevalSettings),
     named_by=NAMED_BY,
 )
 
 
 def _run(
-    request: ExperimentRequest, cell: GridCell, names: Sequence[str], wording: Wording
+    settings: RevalSettings, cell: GridCell, names: Sequence[str], wording: Wording
 ) -> RunRequest:
-    agent, questions, s = cell.agent, cell.questions, request.settings
+    agent, questions = cell.agent, cell.questions
     assert agent is not None
-    all_of_file = not s["instances"] and questions.file.is_file()
-    whole = all_of_file and not is_original(request)  # the file says which questions
+    all_of_file = not settings.instances and questions.file.is_file()
+    whole = all_of_file and not settings.original  # the file says which questions
     sha256 = sha256_file(questions.file) if whole else ""
     return scored_run(
         cell.label,
@@ -198,7 +144,7 @@ def _report(
     return Report(
         {
             "headline": REWARD,
-            "compat": request.settings["compat"],
+            "compat": "original" if is_original(request) else "corrected",
             "wording": wording.to_json(),
             PUBLISHED: tuple(own),
             "cells": [_as_json(cell, results.get(cell.label), failed) for cell in cells],

@@ -17,13 +17,13 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.files import json_lines
 from rallebench.core.runs import DatasetRef, RunRequest
 from rallebench.core.scoring import Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form
 from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Example, Flow, Outcome, Question, Retrieve
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
-from rallebench.experiments.common import scored_run, string
+from rallebench.experiments.common import scored_run
 from rallebench.papers.common import count_sentences, flow_spec
 from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import (
@@ -35,6 +35,7 @@ from rallebench.papers.rgb.records import (
     write_required,
 )
 from rallebench.papers.rgb.scoring import assess
+from rallebench.papers.rgb.settings import RecordSettings
 from rallebench.papers.rgb.writing import SourceQuestions, write_questions
 
 Row = dict[str, Any]
@@ -116,34 +117,6 @@ METRICS = {
     "positives": "documents that hold a required answer, at word boundaries; over all questions",
     "negatives": "documents that hold none; over all questions",
 }
-SETTINGS = {
-    "data": string("dataset: a name, a file in KILT's form, or in RGB's", names="dataset file"),
-    "articles": string(
-        "instead: a corpus, of whose articles a language model writes a question each",
-        names="corpus file folder",
-    ),
-    "parts": Setting(
-        int, 1, 1, 5, about="with articles: parts of a question, each with an answer of its own"
-    ),
-    "prompts": string(
-        "with articles: a folder with prompts of your own, named as in prompts/suites/rgb",
-        names="folder",
-        advanced=True,
-    ),
-    "index": string("the retriever whose passages become documents", names="retriever"),
-    "k": Setting(int, 30, 1, 1000, about="passages per question"),
-    "positives": Setting(
-        int,
-        1,
-        1,
-        1000,
-        about="fewest positives of a record; with fewer than documents, shares of noise mean little",
-    ),
-    "language": string("how the files are named", "en", "zh"),
-    "known": string(
-        "run 'without documents': false copies only of what it answered right", names="run"
-    ),
-}
 SENTENCES: Mapping[str, str] = {
     "without_positives": "have no document for an answer and were left out",
     "too_few_positives": "have fewer positives than were asked for and were left out",
@@ -160,23 +133,26 @@ SENTENCES: Mapping[str, str] = {
     ready="Without a download: questions of a dataset over BM25, in English and in Chinese; choose a model that writes questions.",
     needs_llm=False,
     named_by=("articles",),
-    form=SETTINGS,
+    form=dataclass_form(RecordSettings),
 )
 def testbed(request: ExperimentRequest) -> Experiment:
     """RGB's records from a dataset and an index: positives, negatives, false copies by the answer."""
-    s = request.settings
-    _check(request)
-    source = (yield from write_questions(request)) if s["articles"] else _read(request)
-    questions, known = source.questions, _known_questions(request, source.questions)
+    s = request.read(RecordSettings)
+    _check(request, s)
+    if s.articles:
+        source = yield from write_questions(request, s)
+    else:
+        source = _read(request, s.data)
+    questions, known = source.questions, _known_questions(request, s, source.questions)
     records: dict[str, RgbRecord] = {}
-    result = yield _documents_run(request, source, records)
+    result = yield _documents_run(s, source, records)
     for question in questions:  # those of an earlier run, which are not scored again
         if question.id in result.episodes and question.id not in records:
             records[question.id] = _with_hits(question, result.episodes[question.id])
     answered = [records[question.id] for question in questions if question.id in records]
-    sets, counts = _sets(answered, s["positives"], false_answers(questions), known)
+    sets, counts = _sets(answered, s.positives, false_answers(questions), known)
     counts |= source.counts
-    sets = {f"{s['language']}{end}": rows for end, rows in sets.items()}
+    sets = {f"{s.language}{end}": rows for end, rows in sets.items()}
     files = {f"{name}.jsonl": json_lines(rows) for name, rows in sets.items() if rows}
     sizes = {name: len(rows) for name, rows in sets.items()}
     return Report(
@@ -186,33 +162,38 @@ def testbed(request: ExperimentRequest) -> Experiment:
     )
 
 
-@EXPERIMENTS.register("build-rgb", place="builders", form=SETTINGS, needs_llm=False, articles=False)
+@EXPERIMENTS.register(
+    "build-rgb",
+    place="builders",
+    form=dataclass_form(RecordSettings),
+    needs_llm=False,
+    articles=False,
+)
 def build_rgb(request: ExperimentRequest) -> Experiment:
     """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
     report = yield from testbed(request)
     return replace(report, data={"records": report.data["records"]})
 
 
-def _check(request: ExperimentRequest) -> None:
+def _check(request: ExperimentRequest, s: RecordSettings) -> None:
     """Raise UsageError for settings that do not go together, or an unknown retriever."""
-    s = request.settings
-    if bool(s["data"]) == bool(s["articles"]) or not s["index"]:
+    if bool(s.data) == bool(s.articles) or not s.index:
         raise UsageError(
             "A testbed needs a dataset, or articles, and an index.",
             hint=Hint("set", "data=FILE index=NAME"),
         )
-    if s["prompts"] and not s["articles"]:
+    if s.prompts and not s.articles:
         raise UsageError(
             "prompts goes with articles, whose questions a model writes; leave it out."
         )
-    request.workspace.retriever(s["index"])
+    request.workspace.retriever(s.index)
 
 
 def _documents_run(
-    request: ExperimentRequest, source: SourceQuestions, records: dict[str, RgbRecord]
+    settings: RecordSettings, source: SourceQuestions, records: dict[str, RgbRecord]
 ) -> RunRequest:
     """The run that searches the documents of every question; scoring it fills ``records``."""
-    index, k = request.settings["index"], request.settings["k"]
+    index, k = settings.index, settings.k
     questions = {question.id: question for question in source.questions}
 
     def flow(question: Question) -> Flow:
@@ -267,9 +248,9 @@ def _sets(
     return sets, counts
 
 
-def _read(request: ExperimentRequest) -> SourceQuestions:
+def _read(request: ExperimentRequest, data: str) -> SourceQuestions:
     """The questions of a set that have an answer."""
-    name, path = request.workspace.dataset(request.settings["data"])
+    name, path = request.workspace.dataset(data)
     _, first = next(iter(Source(path).objects()), (0, {}))
     if "query" in first:
         questions = list(read_records(path).records)
@@ -295,10 +276,10 @@ def _question(example: Example) -> RgbRecord:
 
 
 def _known_questions(
-    request: ExperimentRequest, questions: Sequence[RgbRecord]
+    request: ExperimentRequest, settings: RecordSettings, questions: Sequence[RgbRecord]
 ) -> frozenset[str] | None:
     """The questions that a run answered right; None if no run was named. Raises UsageError."""
-    run, language = request.settings["known"], request.settings["language"]
+    run, language = settings.known, settings.language
     if not run:
         return None
     episodes = RunFolder.open(request.workspace.runs, run).episodes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import PUBLISHED
@@ -13,14 +12,14 @@ from rallebench.core.experiments import Experiment, ExperimentRequest, Report
 from rallebench.core.letters import CODES
 from rallebench.core.runs import RunResult
 from rallebench.core.scoring import ScoreColumn, Scorer, Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, dataclass_form
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Episode, Example, Flow
-from rallebench.experiments.common import failed_note, sentences, several, string, values_in
+from rallebench.core.types import Episode, Example, Flow, Json
+from rallebench.experiments.common import failed_note, sentences, values_in
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, read_judgement
-from rallebench.papers.common import compat, note_on, own_prompts
+from rallebench.papers.common import note_on
 from rallebench.papers.rgb import tables
 from rallebench.papers.rgb.benchmark import RGB
 from rallebench.papers.rgb.records import RgbRecord, sets_in
@@ -30,6 +29,13 @@ from rallebench.papers.rgb.scoring import (
     is_right,
     label_prediction,
     metric_definitions,
+)
+from rallebench.papers.rgb.settings import (
+    CounterfactualSettings,
+    IntegrationSettings,
+    NoiseSettings,
+    RejectionSettings,
+    RgbSettings,
 )
 from rallebench.papers.rgb.tables import (
     CATEGORIES,
@@ -112,17 +118,16 @@ JUDGED = {
 }
 
 
-def make_judges(testbed: Testbed) -> tuple[Scorer, ...]:
-    """The judge of the test, in a tuple, if the setting ``judge`` names its model. Raises UsageError, BadFileError.
+def make_judges(testbed: Testbed, model: str) -> tuple[Scorer, ...]:
+    """The judge of the test by ``model``, in a tuple, () without a model. Raises UsageError, BadFileError.
 
     In the original a reply that says neither yes nor no counts as a no.
     """
-    request, language = testbed.request, testbed.records.language
-    model, prompts = request.settings["judge"], request.settings["prompts"]
     if not model:
         return ()
-    name = testbed.kind.judge
-    judge = judge_named(f"{name}:{model}", request.workspace.llm_mark, prompts)
+    name, language = testbed.kind.judge, testbed.records.language
+    prompts = testbed.settings.prompts
+    judge = judge_named(f"{name}:{model}", testbed.request.workspace.llm_mark, prompts)
     verdict_name, *corrected = columns = JUDGED[name]
 
     def ask(example: Example, answer: str) -> Flow | None:
@@ -152,73 +157,45 @@ def count_judgements(result: RunResult, testbed: Testbed) -> tuple[dict[str, int
     return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, notes
 
 
-SETTINGS = {
-    "data": string(
-        "folder of RGB's files, one of them, or a dataset in that form", names="dataset file folder"
-    ),
-    "language": string("auto: as a file is named or reads; of a folder, en", "auto", "en", "zh"),
-    "set": string(
-        "a set of the folder, as en_fact; default: the set that the test is made for, and no other"
-    ),
-    "passages": Setting(int, 5, 0, 1000, about="documents per question; 0 asks without any"),
-    "temperature": Setting(float, 0.7, 0, 2, advanced=True),
-    "top_p": Setting(float, 0.0, 0, 1, about="default: 0.8, behind an API 1", advanced=True),
-    "max_tokens": Setting(int, 256, 1, 100_000, advanced=True),
-    "system": string(
-        "merged: for servers whose model has no system role", "role", "merged", advanced=True
-    ),
-    "compat": compat(),
-    "prompts": own_prompts("suites/rgb", "chen700564/RGB"),
-    "reuse": string(
-        "folder with RGB's result-en, result-zh: answers there are not asked again",
-        names="folder",
-        advanced=True,
-    ),
-}
-JUDGE = {"judge": string("a language model that judges the answers as well", names="llm")}
-RATIOS = ("0", "0.2", "0.4", "0.6", "0.8")
-NOISE = several("shares of noise", *RATIOS, default=",".join(RATIOS))
-LABELS = {
-    "labels": string(
-        "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",
-        names="file",
-    )
-}
-
-
 @RGB.suite(
     "rgb-noise",
     sets=sets_in,
     error_categories=CATEGORIES["noise"],
-    form={**SETTINGS, **LABELS, "noise": NOISE},
+    form=dataclass_form(NoiseSettings),
 )
 def noise(request: ExperimentRequest) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
-    return (yield from _over_noise(_testbed(request, "noise")))
+    s = request.read(NoiseSettings)
+    testbed = _testbed(request, "noise", s.test)
+    return (yield from _over_noise(testbed, s.noise, s.errors.labels))
 
 
 @RGB.suite(
     "rgb-integration",
     sets=sets_in,
     error_categories=CATEGORIES["integration"],
-    form={**SETTINGS, **LABELS, "noise": replace(NOISE, default="0,0.2,0.4")},
+    form=dataclass_form(IntegrationSettings),
 )
 def integration(request: ExperimentRequest) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
-    return (yield from _over_noise(_testbed(request, "integration")))
+    s = request.read(IntegrationSettings)
+    testbed = _testbed(request, "integration", s.test)
+    return (yield from _over_noise(testbed, s.noise, s.errors.labels))
 
 
 @RGB.suite(
     "rgb-rejection",
     sets=sets_in,
     error_categories=CATEGORIES["rejection"],
-    form={**SETTINGS, **LABELS, **JUDGE},
+    form=dataclass_form(RejectionSettings),
 )
 def rejection(request: ExperimentRequest) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
-    testbed = _testbed(request, "rejection")
-    categories = read_labels(request.settings["labels"])
-    judges = make_judges(testbed)
+    s = request.read(RejectionSettings)
+    testbed = _testbed(request, "rejection", s.test, s.judging.judge)
+    labels = s.errors.labels
+    categories = read_labels(labels)
+    judges = make_judges(testbed, s.judging.judge)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
     judged, notes = count_judgements(result, testbed)
@@ -226,7 +203,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     table, figure, own = tables.rejection(test, result)
     answered = {"noise=1": (test, result)}
     answers = wrong_answers(answered, attrgetter("rejects"))
-    by_category, label_notes = _by_category(testbed, categories, answers)
+    by_category, label_notes = _by_category(testbed, labels, categories, answers)
     report = {"headline": headline, **judged, "not_rejected": len(answers), PUBLISHED: (own,)}
     all_tables, all_notes = (table, *by_category), (*notes, *label_notes)
     return _report(answered, report, all_tables, figure, all_notes, to_fill_in(answers))
@@ -235,19 +212,15 @@ def rejection(request: ExperimentRequest) -> Experiment:
 @RGB.suite(
     "rgb-counterfactual",
     sets=sets_in,
-    form={
-        **SETTINGS,
-        **JUDGE,
-        "noise": Setting(float, 0.0, 0, 1, about="share of noise beside the false documents"),
-        "correct": Setting(float, 0.0, 0, 1, about="share of true documents beside the false ones"),
-    },
+    form=dataclass_form(CounterfactualSettings),
 )
 def counterfactual(request: ExperimentRequest) -> Experiment:
     """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
-    testbed = read_testbed(request, "counterfactual")
-    shares = request.settings["noise"], request.settings["correct"]
+    s = request.read(CounterfactualSettings)
+    testbed = read_testbed(request, "counterfactual", s.test, s.judging.judge)
+    shares = s.noise, s.correct
     _check_facts(testbed, *shares)
-    judges = make_judges(testbed)
+    judges = make_judges(testbed, s.judging.judge)
     alone, test = make_test(testbed, 0.0, number=0), make_test(testbed, *shares)
     known = yield rgb_run(alone, "without documents")
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
@@ -284,15 +257,17 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
         raise UsageError(
             f"noise {noise:g} and correct {correct:g} are more than the whole; together at most 1."
         )
-    if not testbed.request.settings["passages"]:
+    if not testbed.settings.passages:
         raise UsageError(
             "passages is 0, but false documents are to be shown; what is known without any is asked anyway."
         )
 
 
-def _testbed(request: ExperimentRequest, name: str) -> Testbed:
+def _testbed(
+    request: ExperimentRequest, name: str, settings: RgbSettings, judge: str = ""
+) -> Testbed:
     """The testbed of a test with true documents. Raises UsageError for a set of the wrong kind."""
-    testbed = read_testbed(request, name)
+    testbed = read_testbed(request, name, settings, judge)
     grouped = any(record.grouped for record in testbed.records.records)
     if grouped and name != "integration":
         raise UsageError(
@@ -305,27 +280,26 @@ def _testbed(request: ExperimentRequest, name: str) -> Testbed:
     return testbed
 
 
-def _over_noise(testbed: Testbed) -> Experiment:
-    settings = testbed.request.settings
-    ratios = values_in("noise", settings["noise"], Setting(float, 0, 0, 1, required=True))
-    categories = read_labels(settings["labels"])
+def _over_noise(testbed: Testbed, shares: str, labels: str) -> Experiment:
+    ratios = values_in("noise", shares, Setting(float, 0, 0, 1, required=True))
+    categories = read_labels(labels)
     tests = {f"noise={ratio:g}": make_test(testbed, ratio) for ratio in ratios}
-    answered: dict[str, Any] = {}
+    answered: dict[str, tuple[Test, RunResult]] = {}
     for label, test in tests.items():
         answered[label] = test, (yield rgb_run(test, label))
     table, figure, own = tables.over_noise(answered)
     wrong = wrong_answers(answered)
-    by_category, notes = _by_category(testbed, categories, wrong)
+    by_category, notes = _by_category(testbed, labels, categories, wrong)
     report_tables = (table, *by_category, *_tests(answered))
     report = {"headline": "all_rate", "wrong": len(wrong), PUBLISHED: (own,)}
     return _report(answered, report, report_tables, figure, notes, to_fill_in(wrong))
 
 
 def _by_category(
-    testbed: Testbed, categories: Categories, wrong: Sequence[WrongAnswer]
+    testbed: Testbed, labels: str, categories: Categories, wrong: Sequence[WrongAnswer]
 ) -> tuple[tuple[Table, ...], tuple[str, ...]]:
     """(the table of errors by category, where a person has named them; notes)."""
-    if not testbed.request.settings["labels"]:
+    if not labels:
         how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
         return (), sentences((wrong, how))
     table, notes = error_table(testbed.name, categories, wrong)
@@ -334,7 +308,7 @@ def _by_category(
 
 def _report(
     answered: Answered,
-    own: Mapping[str, Any],
+    own: Json,
     report_tables: Sequence[Table],
     figure: Figure,
     notes: tuple[str, ...],
@@ -353,7 +327,7 @@ def _report(
         "dataset": records.name,
         "language": records.language,
         "llm": testbed.request.llm,
-        "compat": testbed.request.settings["compat"],
+        "compat": testbed.settings.compat,
         "wording": testbed.wording.to_json(),
         "without": {what: len(ids) for what, ids in records.without.items()},
         "documents": counts,

@@ -169,7 +169,7 @@ def make_own_row(
 ) -> OwnRow:
     """Our row of the paper's table. Its figures are of all questions of its own set, with five documents each."""
     testbed, request = test.testbed, test.testbed.request
-    records, documents = testbed.records, request.settings["passages"]
+    records, documents = testbed.records, testbed.settings.passages
     theirs = f"{records.language}{testbed.kind.ends[-1]}"
     why = unlike(
         records.name, theirs, len(test.records), published_table(table).n[records.language]
@@ -180,7 +180,7 @@ def make_own_row(
     why = why or why_unverified("rgb", theirs, examples, testbed.records.path)
     if not why and documents != DOCUMENTS:
         why = f"ours are with {documents} documents a question, the paper's with {DOCUMENTS}"
-    warmth = testbed.decoding["temperature"]
+    warmth = testbed.decoding.temperature
     other = f"Temperature {warmth:g}, the paper's is {TEMPERATURE}." * (warmth != TEMPERATURE)
     differs = differs_by(request, testbed.wording, other)
     return own_row(table, request.llm, cells, why, differs, **settings)

@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import json_lines, sha256_file
+from rallebench.core.json_values import as_json
 from rallebench.core.letters import CODES, main_script
 from rallebench.core.prompts import SHIPPED, Wording, fill_template, find_wording, prompt_text
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
@@ -29,7 +29,7 @@ from rallebench.core.types import (
 from rallebench.experiments.common import scored_run
 from rallebench.experiments.languages import LANGUAGES
 from rallebench.metrics import METRICS
-from rallebench.papers.common import behind_api, flow_spec, is_original, plain_name, replay
+from rallebench.papers.common import behind_api, flow_spec, plain_name, replay
 from rallebench.papers.rgb.predictions import (
     PredictionRow,
     count_result,
@@ -50,6 +50,7 @@ from rallebench.papers.rgb.records import (
     share,
 )
 from rallebench.papers.rgb.scoring import Assessment, assess, metric_definitions
+from rallebench.papers.rgb.settings import RgbSettings
 
 FOLDER = "suites/rgb"
 WORKFLOW = "rgb"
@@ -108,18 +109,25 @@ def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
     return (Message("system", prompt.system), Message("user", user))
 
 
-def answering(question: Question, llm: str, prompt: Prompt, decoding: Mapping[str, Any]) -> Flow:
-    """Ask one question with its documents; the reply is the answer, as it came.
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Sampling settings of a model. ``top_p``: 0 leaves it to the model's entry."""
 
-    ``decoding``: temperature, max_tokens, seed, and top_p, whose 0 leaves it to the model's entry.
-    """
+    temperature: float
+    top_p: float
+    max_tokens: int
+    seed: int
+
+
+def answering(question: Question, llm: str, prompt: Prompt, decoding: Sampling) -> Flow:
+    """Ask one question with its documents; the reply is the answer, as it came."""
     reply = yield Generate(
         llm,
         messages(prompt, question),
-        max_tokens=decoding["max_tokens"],
-        temperature=decoding["temperature"],
-        seed=decoding["seed"],
-        options={"top_p": decoding["top_p"]} if decoding["top_p"] else {},
+        max_tokens=decoding.max_tokens,
+        temperature=decoding.temperature,
+        seed=decoding.seed,
+        options={"top_p": decoding.top_p} if decoding.top_p else {},
         evidence=Evidence(question.text, question.passages),
     )
     return Outcome(reply.text)
@@ -130,10 +138,11 @@ class Testbed:
     """The common part of an experiment's runs. ``name``: of the test, in TEST_KINDS."""
 
     request: ExperimentRequest
+    settings: RgbSettings
     name: str
     records: RgbRecords
     prompt: Prompt
-    decoding: Mapping[str, Any]
+    decoding: Sampling
     wording: Wording = SHIPPED
 
     @property
@@ -143,7 +152,7 @@ class Testbed:
     @property
     def original(self) -> bool:
         """True if it counts as RGB's code does."""
-        return is_original(self.request)
+        return self.settings.original
 
     @property
     def usable(self) -> list[RgbRecord]:
@@ -190,7 +199,7 @@ class Test:
         """Where RGB would write this test's predictions, or with ``_result`` its result."""
         records = self.testbed.records
         name = f"prediction_{records.name}_{plain_name(self.testbed.request.llm)}"
-        temperature = float(self.testbed.decoding["temperature"])
+        temperature = float(self.testbed.decoding.temperature)
         rates = f"temp{temperature}_noise{float(self.noise)}_passage{self.number}_correct{float(self.correct)}"
         return f"result-{records.language}/{name}_{rates}{part}.json"
 
@@ -208,29 +217,25 @@ Answered = Mapping[str, "tuple[Test, RunResult]"]
 """Label of the run → the test and its answers."""
 
 
-def read_testbed(request: ExperimentRequest, name: str) -> Testbed:
-    """Read data and prompts of the test ``name``. Raises UsageError."""
-    s = request.settings
-    language = "" if s["language"] == "auto" else s["language"]
-    data = request.workspace.data(s["data"], "the folder or file of RGB's records")
+def read_testbed(
+    request: ExperimentRequest, name: str, settings: RgbSettings, judge: str = ""
+) -> Testbed:
+    """Read data and prompts of the test ``name``; ``judge``: the model that judges, or ''. Raises UsageError."""
+    s = settings
+    language = "" if s.language == "auto" else s.language
+    data = request.workspace.data(s.data, "the folder or file of RGB's records")
     sets = tuple(f"{language or 'en'}{end}" for end in TEST_KINDS[name].ends)
-    path = find_file(data, s["set"], sets)
+    path = find_file(data, s.set, sets)
     records = read_records(path, language)
     if not language:
         _check_language(records)
-    decoding = {
-        "temperature": s["temperature"],
-        "top_p": (s["top_p"] or (1.0 if behind_api(request) else 0.8)) if s["temperature"] else 0.0,
-        "max_tokens": s["max_tokens"],
-        "seed": request.seed,
-    }
-    judging = (
-        METRICS.entry(TEST_KINDS[name].judge).traits["judge"].prompts if s.get("judge") else ()
-    )
+    top_p = (s.top_p or (1.0 if behind_api(request) else 0.8)) if s.temperature else 0.0
+    decoding = Sampling(s.temperature, top_p, s.max_tokens, request.seed)
+    judging = METRICS.entry(TEST_KINDS[name].judge).traits["judge"].prompts if judge else ()
     own = [f"{role}-{records.language}.txt" for role in ("system", "user")]
-    wording = find_wording(s["prompts"], [(FOLDER, file) for file in (*own, *judging)])
-    prompt = read_prompt(records.language, s["prompts"], s["system"] == "merged")
-    testbed = Testbed(request, name, records, prompt, decoding, wording)
+    wording = find_wording(s.prompts, [(FOLDER, file) for file in (*own, *judging)])
+    prompt = read_prompt(records.language, s.prompts, s.system == "merged")
+    testbed = Testbed(request, settings, name, records, prompt, decoding, wording)
     if not testbed.usable:
         raise UsageError(f"No record of {path} has an answer, so nothing can be scored.")
     return testbed
@@ -254,7 +259,7 @@ def make_test(
     testbed: Testbed, noise: float, correct: float = 0.0, number: int | None = None
 ) -> Test:
     """A test with every record's documents and its reusable earlier rows. Raises UsageError."""
-    number = testbed.request.settings["passages"] if number is None else number
+    number = testbed.settings.passages if number is None else number
     shares = (noise, correct) if testbed.kind.facts else (noise,)
     built = {
         record.id: testbed.kind.build(record, number, *shares, original=testbed.original)
@@ -271,7 +276,7 @@ def make_test(
         )
     lists = {record.id: built[record.id] for record in records}
     test = Test(testbed, noise, correct, number, tuple(records), lists, empty)
-    reuse = testbed.request.settings["reuse"]
+    reuse = testbed.settings.reuse
     if not reuse:
         return test
     folder = Path(reuse).expanduser()
@@ -308,8 +313,8 @@ def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunReque
         "system": prompt.system if test.number else "",
         "user": prompt.user,
         "merged": prompt.merged,
-        "decoding": dict(testbed.decoding),
-        "compat": testbed.request.settings["compat"],
+        "decoding": as_json(testbed.decoding),
+        "compat": testbed.settings.compat,
         "reuse": test.earlier_sha256,
         **testbed.wording.run_settings,
     }

@@ -37,6 +37,7 @@ from rallebench.corpora.reading import read_corpus
 from rallebench.experiments.common import scored_run
 from rallebench.papers.common import count_sentences, flow_spec
 from rallebench.papers.rgb.records import RgbRecord, write_required
+from rallebench.papers.rgb.settings import RecordSettings
 from rallebench.papers.rgb.testbed import FOLDER
 
 WORKFLOW = "rgb-questions"
@@ -68,38 +69,37 @@ class SourceQuestions:
 
 
 def write_questions(
-    request: ExperimentRequest,
+    request: ExperimentRequest, settings: RecordSettings
 ) -> Generator[RunRequest, RunResult, SourceQuestions]:
     """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
-    s = request.settings
+    parts = settings.parts
     if not request.llm:
         raise UsageError(
             "To write questions from articles a language model is needed.",
             hint=Hint("choose", "llm"),
         )
-    if s["known"]:
+    if settings.known:
         raise UsageError(
             "known goes with questions that are there: write them first.",
             hint=Hint("set", "data=FILE"),
         )
     request.workspace.llm(request.llm)
-    fields = ("ARTICLE", "PARTS") if s["parts"] > 1 else ("ARTICLE",)
-    file = f"question-{'parts' if s['parts'] > 1 else 'one'}-{s['language']}.txt"
-    find_wording(s["prompts"], [(FOLDER, file)])
-    prompt = prompt_text(FOLDER, file, s["prompts"], fields)
-    path = request.workspace.corpus(s["articles"])
+    fields = ("ARTICLE", "PARTS") if parts > 1 else ("ARTICLE",)
+    file = f"question-{'parts' if parts > 1 else 'one'}-{settings.language}.txt"
+    find_wording(settings.prompts, [(FOLDER, file)])
+    prompt = prompt_text(FOLDER, file, settings.prompts, fields)
+    path = request.workspace.corpus(settings.articles)
     limit = None if request.limit is None else min(request.limit, sys.maxsize)
     articles = list(islice(read_corpus(path), limit))
     name = path.name.split(".")[0]
-    result = yield _questions_run(request, name, prompt, articles)
-    return _usable(result, articles, s["parts"])
+    result = yield _questions_run(request, name, prompt, articles, parts)
+    return _usable(result, articles, parts)
 
 
 def _questions_run(
-    request: ExperimentRequest, name: str, prompt: str, articles: Sequence[Passage]
+    request: ExperimentRequest, name: str, prompt: str, articles: Sequence[Passage], parts: int
 ) -> RunRequest:
     texts = {article.doc_id: _text(article) for article in articles}
-    parts = request.settings["parts"]
 
     def flow(question: Question) -> Flow:
         sent = fill_template(prompt, {"ARTICLE": texts[question.qid], "PARTS": str(parts)})

@@ -91,7 +91,7 @@ def test_a_folder_that_only_is_called_as_a_set_has_no_printed_figure(cli: Comman
 @pytest.mark.parametrize(
     ("pairs", "why"),
     [
-        (["data=EMPTY"], "is no folder in BEIR's form and holds none"),
+        (["data=EMPTY"], "is not a folder in BEIR's form and holds none"),
         (["data=ALL", "datasets=scifacts"], "has no set 'scifacts'; it has nfcorpus, scifact"),
         (["data=ALL", "retriever=tiny"], "searches one corpus, and 2 sets are named"),
         (["data=ALL", "kinds="], "No kind of index is named"),

@@ -410,6 +410,6 @@ def test_the_chains_of_ralles_repository_are_run_as_is(cli: CommandLine, tmp_pat
     assert "without scripts/configs/experiment_settings/closed-book/06_nq.json" in refused(
         own, "mode=closed-book"
     )
-    assert "is no copy of RaLLe's repository" in refused(f"prompts={cli.workspace}")
+    assert "is not a copy of RaLLe's repository" in refused(f"prompts={cli.workspace}")
     file.write_text(file.read_text()[:80])
     assert "06_nq.json" in refused(own)

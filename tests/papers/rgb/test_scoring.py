@@ -23,7 +23,7 @@ from rallebench.papers.rgb.scoring import (
     label_prediction,
 )
 from rallebench.papers.rgb.suites import holds_the_true_one
-from rallebench.papers.rgb.testbed import Prompt, answering, messages, read_prompt
+from rallebench.papers.rgb.testbed import Prompt, Sampling, answering, messages, read_prompt
 from rallebench.reader import REFUSAL
 
 ERRORS = "There are factual errors in the provided documents."
@@ -128,7 +128,7 @@ def test_prompts_of_ones_own_stand_in_for_the_shipped_ones(tmp_path: Path) -> No
 
 
 def test_the_flow_asks_once_with_rgbs_settings_and_shows_readers_the_documents() -> None:
-    decoding = {"temperature": 0.7, "top_p": 0.8, "max_tokens": 256, "seed": 0}
+    decoding = Sampling(temperature=0.7, top_p=0.8, max_tokens=256, seed=0)
     flow = answering(QUESTION, "llm", Prompt("Be true.", USER), decoding)
     request = next(flow)
     assert isinstance(request, Generate)

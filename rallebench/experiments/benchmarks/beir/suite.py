@@ -15,7 +15,7 @@ from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.runs import RunResult
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form, declare, declare_group, declare_text
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.corpora.beir import corpus_file
@@ -23,9 +23,8 @@ from rallebench.datasets.beir import recognises
 from rallebench.datasets.reading import gold_warnings, read_questions
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
-    ENCODER,
-    KINDS,
     RETRIEVE,
+    IndexSettings,
     Systems,
     average,
     by_grade,
@@ -35,7 +34,7 @@ from rallebench.experiments.benchmarks._ranked import (
     request_index,
 )
 from rallebench.experiments.benchmarks.beir.benchmark import BEIR
-from rallebench.experiments.common import bars, failed_note, names_in, string
+from rallebench.experiments.common import bars, failed_note, names_in
 from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
@@ -49,19 +48,24 @@ WORDS, FLAT = "bm25", "BM25 flat"
 DIFFERS = (
     "Lucene stems English words; the bm25 here leaves out the same stop words and stems none.",
 )
-SETTINGS = {
-    "data": string(
+
+
+@dataclass(frozen=True, slots=True)
+class BeirSettings:
+    """The settings of ``beir``."""
+
+    data: str = declare_text(
         f"folder of a set in BEIR's form, or of several such folders; as after `{FETCH}`",
         names="folder",
-    ),
-    "datasets": string("of a folder of several sets, some; default: all", many=True),
-    "kinds": KINDS,
-    "encoder": ENCODER,
-    "retriever": string("instead, of one set: indexes that exist", names="retriever", many=True),
-    "depth": Setting(
+    )
+    datasets: str = declare_text("of a folder of several sets, some; default: all", many=True)
+    indexes: IndexSettings = declare_group(IndexSettings)
+    retriever: str = declare_text(
+        "instead, of one set: indexes that exist", names="retriever", many=True
+    )
+    depth: int = declare(
         int, 100, 10, 1000, about="documents that are retrieved; recall is at this depth"
-    ),
-}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,32 +86,31 @@ def sets_in(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.iterdir()) if recognises(path)}
 
 
-def read_sets(request: ExperimentRequest) -> list[BeirSet]:
+def read_sets(request: ExperimentRequest, s: BeirSettings) -> list[BeirSet]:
     """All that is named, read and checked. Raises UsageError, NotFoundError, BadFileError."""
-    s = request.settings
-    folder = request.workspace.data(s["data"], f"a folder in BEIR's form, as after `{FETCH}`")
+    folder = request.workspace.data(s.data, f"a folder in BEIR's form, as after `{FETCH}`")
     known = sets_in(folder) if folder.is_dir() else {}
     if not known:
         raise NotFoundError(
-            f"{folder} is no folder in BEIR's form and holds none: it needs corpus.jsonl, queries.jsonl and qrels; "
+            f"{folder} is not a folder in BEIR's form and holds none: it needs corpus.jsonl, queries.jsonl and qrels; "
             f"fetch one with `{FETCH}`."
         )
-    names = names_in(s["datasets"]) or list(known)
+    names = names_in(s.datasets) or list(known)
     for name in names:
         if name not in known:
             raise NotFoundError(f"{folder} has no set {name!r}; it has {', '.join(known)}.")
-    if names_in(s["retriever"]) and len(names) > 1:
+    if names_in(s.retriever) and len(names) > 1:
         raise UsageError(
-            f"retriever={s['retriever']} searches one corpus, and {len(names)} sets are named.",
+            f"retriever={s.retriever} searches one corpus, and {len(names)} sets are named.",
             hint=Hint("set", f"datasets={names[0]}"),
         )
     sets = []
     for name in names:
         path = known[name]
         corpus_file(path)
-        systems = choose_systems(request, path, "beir")
+        systems = choose_systems(request, s.indexes, path, "beir", retriever=s.retriever)
         examples = read_questions(path, request.limit, "beir")
-        of_language = searchable(name, examples, systems.values(), s["encoder"])
+        of_language = searchable(name, examples, systems.values(), s.indexes.encoder)
         notes = (*of_language, *(f"{name}: {warning}" for warning in gold_warnings(path)))
         sets.append(BeirSet(name, path, examples, systems, notes))
     return sets
@@ -115,14 +118,15 @@ def read_sets(request: ExperimentRequest) -> list[BeirSet]:
 
 @BEIR.suite(
     "beir",
-    form=SETTINGS,
+    form=dataclass_form(BeirSettings),
     named_by=("datasets", "kinds", "retriever"),
 )
 def beir(request: ExperimentRequest) -> Experiment:
     """BEIR's sets: nDCG@10 and recall of retrieval alone, beside BM25 as BEIR and Pyserini print it."""
-    depth = request.settings["depth"]
+    settings = request.read(BeirSettings)
+    depth = settings.depth
     columns = (HEADLINE, f"R@{depth}")
-    sets = read_sets(request)
+    sets = read_sets(request, settings)
     results: dict[str, dict[str, RunResult]] = {}
     notes = [note for each in sets for note in each.notes]
     for each in sets:

@@ -7,6 +7,7 @@ the query; with one, agents search and read the corpus, and what counts is the e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +18,21 @@ from rallebench.core.files import sha256_file
 from rallebench.core.report import RunReport
 from rallebench.core.runs import DatasetRef, RunRequest, RunResult
 from rallebench.core.scoring import Values
-from rallebench.core.settings import Setting
+from rallebench.core.settings import (
+    dataclass_form,
+    declare,
+    declare_group,
+    declare_list,
+    declare_text,
+)
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Episode, Example, Retrieve
 from rallebench.datasets.browsecomp import folder_file, gold_documents
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
-    ENCODER,
-    KINDS,
     RETRIEVE,
+    IndexSettings,
     Systems,
     by_grade,
     choose_systems,
@@ -36,7 +42,7 @@ from rallebench.experiments.benchmarks._ranked import (
     within,
 )
 from rallebench.experiments.benchmarks.browsecomp.benchmark import BROWSECOMP
-from rallebench.experiments.common import bars, failed_note, names_in, scored_run, several, string
+from rallebench.experiments.common import bars, failed_note, names_in, scored_run
 from rallebench.experiments.languages import searchable
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
@@ -63,47 +69,55 @@ SEEN: Mapping[str, str] = {
 ACCURACY = "has_answer_all"
 TESTED = ("evidence R@5", "gold R@5", ACCURACY, "evidence recall")
 """The metrics of the paired tests: of retrieval alone, and of agents."""
-SETTINGS = {
-    "data": string(
+
+
+@dataclass(frozen=True, slots=True)
+class BrowseCompSettings:
+    """The settings of ``browsecomp``."""
+
+    data: str = declare_text(
         f"the decrypted file, or the folder of its repository: `{FETCH}`", names="file folder"
-    ),
-    "corpus": string(f"the fixed corpus, indexed by the kinds: `{CORPUS}`", names="corpus file"),
-    "kinds": KINDS,
-    "encoder": ENCODER,
-    "retriever": several("instead: indexes of the corpus that exist", names="retriever"),
-    "workflows": several(
+    )
+    corpus: str = declare_text(
+        f"the fixed corpus, indexed by the kinds: `{CORPUS}`", names="corpus file"
+    )
+    indexes: IndexSettings = declare_group(IndexSettings)
+    retriever: str = declare_list("instead: indexes of the corpus that exist", names="retriever")
+    workflows: str = declare_list(
         "agents that a model acts as: react, function-calling …", default="react", names="workflow"
-    ),
-    "k": Setting(int, 5, 1, 50, about="passages that a search of an agent lists"),
-    "steps": Setting(int, 30, 1, 1000, about="steps of an agent at most", advanced=True),
-    "depth": Setting(
+    )
+    k: int = declare(int, 5, 1, 50, about="passages that a search of an agent lists")
+    steps: int = declare(int, 30, 1, 1000, about="steps of an agent at most", advanced=True)
+    depth: int = declare(
         int,
         10,
-        *(10, 1000),
+        10,
+        1000,
         about="documents that retrieval alone finds; all are stored, and of 830 questions 1000 long ones take 25 GB",
-    ),
-}
+    )
 
 
 @BROWSECOMP.suite(
     "browsecomp",
-    form=SETTINGS,
+    form=dataclass_form(BrowseCompSettings),
     named_by=("kinds", "retriever", "workflows"),
 )
 def browsecomp(request: ExperimentRequest) -> Experiment:
     """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
-    file, questions = _questions(request)
-    systems, workflows = _systems(request), _workflows(request) if request.llm else []
-    encoder = request.settings["encoder"]
+    s = request.read(BrowseCompSettings)
+    file, questions = _questions(request, s.data)
+    systems = _systems(request, s)
+    workflows = _workflows(request, s.workflows) if request.llm else []
+    encoder = s.indexes.encoder
     notes = [*searchable("BrowseComp-Plus", questions, systems.values(), encoder)]
     searched: dict[str, RunResult] = {}
     acted: dict[str, RunResult] = {}
     for system, recipe in systems.items():
         index = yield from request_index(f"corpus {system}", system, recipe)
-        searched[system] = yield _retrieval(request, system, index, file, questions)
+        searched[system] = yield _retrieval(request, s.depth, system, index, file, questions)
         for workflow in workflows:
             label = f"{workflow} {request.llm} {system}"
-            acted[label] = yield _agent(request, label, workflow, index, file, questions)
+            acted[label] = yield _agent(request, s, label, workflow, index, file, questions)
         yield Release((index,))
     results = {**searched, **acted}
     if any(result.simulated for result in results.values()):
@@ -116,8 +130,8 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     return _report(searched, acted, notes)
 
 
-def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
-    path = request.workspace.data(request.settings["data"], f"the decrypted file: `{FETCH}`")
+def _questions(request: ExperimentRequest, data: str) -> tuple[Path, tuple[Example, ...]]:
+    path = request.workspace.data(data, f"the decrypted file: `{FETCH}`")
     file = folder_file(path)
     if file.is_dir():
         raise NotFoundError(
@@ -126,20 +140,20 @@ def _questions(request: ExperimentRequest) -> tuple[Path, tuple[Example, ...]]:
     return file, read_questions(file, request.limit, "browsecomp")
 
 
-def _systems(request: ExperimentRequest) -> Systems:
-    corpus = request.settings["corpus"]
-    if not corpus and not names_in(request.settings["retriever"]):
+def _systems(request: ExperimentRequest, s: BrowseCompSettings) -> Systems:
+    if not s.corpus and not names_in(s.retriever):
         raise UsageError(
             f"The corpus is not named; fetch it with `{CORPUS}`.",
             hint=Hint("set", "corpus=corpus.jsonl"),
         )
-    return choose_systems(request, request.workspace.corpus(corpus) if corpus else Path())
+    corpus = request.workspace.corpus(s.corpus) if s.corpus else Path()
+    return choose_systems(request, s.indexes, corpus, retriever=s.retriever)
 
 
-def _workflows(request: ExperimentRequest) -> list[str]:
-    """Those that act in an environment. Raises UsageError for another."""
+def _workflows(request: ExperimentRequest, written: str) -> list[str]:
+    """The named workflows. Raises UsageError for one that does not act in an environment."""
     acting = [name for name in agent_workflows() if WORKFLOWS.entry(name).traits.get("needs_env")]
-    names = names_in(request.settings["workflows"])
+    names = names_in(written)
     for name in names:
         if name not in acting:
             raise UsageError(
@@ -150,9 +164,13 @@ def _workflows(request: ExperimentRequest) -> list[str]:
 
 
 def _retrieval(
-    request: ExperimentRequest, system: str, index: str, file: Path, questions: tuple[Example, ...]
+    request: ExperimentRequest,
+    depth: int,
+    system: str,
+    index: str,
+    file: Path,
+    questions: tuple[Example, ...],
 ) -> RunRequest:
-    depth = request.settings["depth"]
     columns = within(COLUMNS, depth)
     judged = {"evidence": by_grade, "gold": _gold}
     chain = prepared_chain(request, RETRIEVE, index, depth)
@@ -165,14 +183,14 @@ def _gold(example: Example) -> Mapping[str, float]:
 
 def _agent(
     request: ExperimentRequest,
+    s: BrowseCompSettings,
     label: str,
     workflow: str,
     index: str,
     file: Path,
     questions: tuple[Example, ...],
 ) -> RunRequest:
-    s = request.settings
-    values = {"env.retriever": index, "env.k": str(s["k"]), "steps": str(s["steps"])}
+    values = {"env.retriever": index, "env.k": str(s.k), "steps": str(s.steps)}
     agent = prepare_agent(
         request.workspace,
         workflow,

@@ -17,7 +17,14 @@ from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.runs import RunResult
-from rallebench.core.settings import Setting
+from rallebench.core.settings import (
+    Setting,
+    dataclass_form,
+    declare,
+    declare_group,
+    declare_list,
+    declare_text,
+)
 from rallebench.core.sources import Source
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
@@ -25,10 +32,9 @@ from rallebench.datasets.beir import judged_passage, judgements_in, relevant
 from rallebench.datasets.kilt import examples
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.benchmarks._ranked import (
-    ENCODER,
-    KINDS,
     READ,
     RETRIEVE,
+    IndexSettings,
     Systems,
     by_grade,
     choose_systems,
@@ -39,7 +45,7 @@ from rallebench.experiments.benchmarks._ranked import (
     within,
 )
 from rallebench.experiments.benchmarks.mtrag.benchmark import MTRAG
-from rallebench.experiments.common import bars, failed_note, in_folder, several, string, values_in
+from rallebench.experiments.common import bars, failed_note, in_folder, values_in
 from rallebench.experiments.languages import prompts_note, searchable, unlike_english
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
@@ -60,20 +66,25 @@ ANSWERS = ("f1", "rougel")
 TASKS = ("mtrag-human/retrieval_tasks", "human/retrieval_tasks", "retrieval_tasks", "")
 CORPORA = ("corpora/passage_level", "corpora", "passage_level", "")
 TARGETS = ("mtrag-human/generation_tasks", "human/generation_tasks", "generation_tasks", "")
-SETTINGS = {
-    "data": string(
+
+
+@dataclass(frozen=True, slots=True)
+class MtragSettings:
+    """The settings of ``mtrag``."""
+
+    data: str = declare_text(
         f"folder of MTRAG's repository with its corpora unpacked: `{FETCH}`", names="folder"
-    ),
-    "datasets": several("clapnq, cloud, fiqa, govt; default: those that are there", *DOMAINS),
-    "forms": several(
+    )
+    datasets: str = declare_list(
+        "clapnq, cloud, fiqa, govt; default: those that are there", *DOMAINS
+    )
+    forms: str = declare_list(
         "lastturn, rewrite, questions (the full conversation); several with commas",
         *FORMS,
         default=",".join(FORMS),
-    ),
-    "kinds": KINDS,
-    "encoder": ENCODER,
-    "k": Setting(int, 5, 1, DEPTH, about="passages that a model reads"),
-}
+    )
+    indexes: IndexSettings = declare_group(IndexSettings)
+    k: int = declare(int, 5, 1, DEPTH, about="passages that a model reads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +97,14 @@ class Domain:
     notes: tuple[str, ...] = ()
 
 
-def read_domains(request: ExperimentRequest) -> list[Domain]:
+def read_domains(request: ExperimentRequest, s: MtragSettings) -> list[Domain]:
     """All that is named, read and checked. Raises UsageError, NotFoundError, BadFileError."""
-    s = request.settings
-    folder = request.workspace.data(s["data"], f"the folder of MTRAG's repository: `{FETCH}`")
+    folder = request.workspace.data(s.data, f"the folder of MTRAG's repository: `{FETCH}`")
     if not folder.is_dir():
         raise NotFoundError(
             f"{folder} is a file; name the folder of MTRAG's repository: `{FETCH}`."
         )
-    forms = values_in("forms", s["forms"], Setting(str, "", choices=tuple(FORMS), required=True))
+    forms = values_in("forms", s.forms, Setting(str, "", choices=tuple(FORMS), required=True))
     tasks = next(
         (folder / b for b in TASKS if any((folder / b / d).is_dir() for d in DOMAINS)), None
     )
@@ -102,7 +112,7 @@ def read_domains(request: ExperimentRequest) -> list[Domain]:
         raise NotFoundError(
             f"{folder} has no mtrag-human/retrieval_tasks; fetch MTRAG's repository: `{FETCH}`."
         )
-    named = values_in("datasets", s["datasets"], Setting(str, "", choices=DOMAINS))
+    named = values_in("datasets", s.datasets, Setting(str, "", choices=DOMAINS))
     answers = {}
     if request.llm:
         request.workspace.llm(request.llm)
@@ -115,11 +125,11 @@ def read_domains(request: ExperimentRequest) -> list[Domain]:
                 f"{folder} has no corpora/passage_level/{name}.jsonl; unpack {name}.jsonl.zip.",
                 hint=Hint("set", "datasets=NAME"),
             )
-        systems = choose_systems(request, corpus, "jsonl")
+        systems = choose_systems(request, s.indexes, corpus, "jsonl")
         questions = {form: _questions(tasks / name, name, form, answers) for form in forms}
         questions = {form: each[: request.limit] for form, each in questions.items()}
         every = tuple(example for of_form in questions.values() for example in of_form)
-        of_language = searchable(name, every, systems.values(), s["encoder"])
+        of_language = searchable(name, every, systems.values(), s.indexes.encoder)
         domains.append(Domain(name, questions, systems, of_language))
     return domains
 
@@ -182,18 +192,19 @@ def _targets(folder: Path) -> dict[str, str]:
 
 @MTRAG.suite(
     "mtrag",
-    form=SETTINGS,
+    form=dataclass_form(MtragSettings),
     named_by=("datasets", "forms", "kinds"),
 )
 def mtrag(request: ExperimentRequest) -> Experiment:
     """MTRAG: the last turn, the rewritten query and the full conversation, by what they retrieve and what a model answers."""
-    domains = read_domains(request)
+    s = request.read(MtragSettings)
+    domains = read_domains(request, s)
     results: dict[tuple[str, str], list[RunResult]] = {}
     notes = [*_language_notes(request, domains)]
     for domain in domains:
         for kind, recipe in domain.systems.items():
             index = yield from request_index(f"{domain.name} {kind}", kind, recipe, transient=True)
-            k = request.settings["k"] if request.llm else DEPTH
+            k = s.k if request.llm else DEPTH
             chain = prepared_chain(request, READ if request.llm else RETRIEVE, index, k)
             for form, questions in domain.questions.items():
                 label = f"{domain.name} {form} {kind}"
@@ -215,7 +226,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
         notes.append(
             "generation_tasks/reference.jsonl is not in the folder, so no answer is scored."
         )
-    return _report(request, results, notes)
+    return _report(request, results, s.k if request.llm else DEPTH, notes)
 
 
 def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> Iterator[str]:
@@ -231,9 +242,10 @@ def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> It
 def _report(
     request: ExperimentRequest,
     results: Mapping[tuple[str, str], Sequence[RunResult]],
+    depth: int,
     notes: list[str],
 ) -> Report:
-    columns = within(COLUMNS, request.settings["k"] if request.llm else DEPTH)
+    columns = within(COLUMNS, depth)
     answers = (
         ANSWERS
         if any(_mean(r, "f1") is not None for each in results.values() for r in each)
