@@ -18,6 +18,16 @@ from rallebench.cli.verbs import VERBS
         flag("--port", type=int, default=7860),
         ALLOWED_HOST,
         flag("--auth", "USER:PASSWORD"),
+        flag(
+            "--root-path",
+            "PATH|URL",
+            "the page's path behind a proxy that removes it (/bench), or its public address",
+            default="",
+        ),
+        switch(
+            "--spaces",
+            "in a Hugging Face Space: its login, its disk, and a frame on huggingface.co",
+        ),
         switch("--no-browser"),
         switch("--allow-python", "let agents run programs that a model writes"),
     ),

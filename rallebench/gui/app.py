@@ -29,6 +29,7 @@ from rallebench.gui.endpoints import add_endpoints
 from rallebench.gui.envelope import EnvelopeGuard
 from rallebench.gui.events import Rows
 from rallebench.gui.frame import Page
+from rallebench.gui.hosting import Hosting, read_hosting
 from rallebench.gui.jobs import job_news
 from rallebench.gui.login_guard import Credentials, LoginGuard
 from rallebench.gui.patches import Patch
@@ -142,15 +143,15 @@ def theme() -> Any:
     )
 
 
-def login(args: argparse.Namespace) -> tuple[str, str] | None:
+def login(args: argparse.Namespace, hosting: Hosting) -> tuple[str, str] | None:
     """User and password from ``--auth`` or the environment. Raises UsageError if a public address has none."""
     text = args.auth or os.environ.get(AUTH_VARIABLE, "")
     user, colon, password = text.partition(":")
     if text and not (user and colon and password):
         raise UsageError(f"The login must read user:password (--auth or {AUTH_VARIABLE}).")
-    if not text and not is_loopback(args.host):
+    if not text and hosting.needs_login and not is_loopback(hosting.host):
         raise UsageError(
-            f"Binding {args.host} lets others in: give --auth user:password (or set {AUTH_VARIABLE}), or bind 127.0.0.1."
+            f"Binding {hosting.host} lets others in: give --auth user:password (or set {AUTH_VARIABLE}), or bind 127.0.0.1."
         )
     return (user, password) if text else None
 
@@ -179,25 +180,27 @@ def serve(args: argparse.Namespace) -> None:
 
     Raises UsageError for a bad address or a busy port.
     """
-    auth = login(args)
-    access = server_access(args.host, args.allowed_host)
+    hosting = read_hosting(args)
+    auth = login(args, hosting)
+    access = server_access(hosting.host, hosting.allowed)
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # visitors cannot claim another address
-    port = check_address(args.host, args.port)
-    reach_without_proxy(args.host)
+    port = check_address(hosting.host, hosting.port)
+    reach_without_proxy(hosting.host)
     workbench = Workbench(
-        args.workspace,
+        hosting.workspace,
         base_settings=args.base_settings,
         allow_python=getattr(args, "allow_python", False),
-        allowed_hosts=args.allowed_host,
+        allowed_hosts=hosting.allowed,
     )
-    host = args.host if args.host not in ("", "0.0.0.0", "::") else socket.gethostname()
-    workbench.tracking.page = f"http://{host}:{port}"
+    host = hosting.host if hosting.host not in ("", "0.0.0.0", "::") else socket.gethostname()
+    workbench.tracking.page = hosting.public_address or f"http://{host}:{port}"
     page = Page(workbench)
     blocks = build_app(page)
     try:
         blocks.launch(
-            server_name=args.host,
+            server_name=hosting.host,
             server_port=port,
+            root_path=hosting.root_path,
             auth=Credentials(*auth) if auth else None,
             inbrowser=not args.no_browser,
             share=False,
@@ -211,7 +214,7 @@ def serve(args: argparse.Namespace) -> None:
             show_error=True,
             app_kwargs={
                 "middleware": [
-                    Middleware(ContentPolicy),
+                    Middleware(ContentPolicy, frames=hosting.frames),
                     Middleware(HostGuard, access=access),
                     *([Middleware(LoginGuard)] if auth else []),
                     Middleware(EnvelopeGuard),
@@ -221,7 +224,7 @@ def serve(args: argparse.Namespace) -> None:
     except (OSError, ValueError, httpx.HTTPError) as error:
         workbench.close()
         raise UsageError(
-            f"The page could not be opened on {args.host}:{port} ({_first_sentence(error)}); choose another --port or --host."
+            f"The page could not be opened on {hosting.host}:{port} ({_first_sentence(error)}); choose another --port or --host."
         ) from None
     prepare(page)
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rallebench.render import svg
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval' {scripts}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
-    "object-src 'none'; frame-src 'none'; frame-ancestors 'none'; form-action 'self'; base-uri 'none'"
+    "object-src 'none'; frame-src 'none'; frame-ancestors {frames}; form-action 'self'; base-uri 'none'"
 )
 """Only its own server's files; plots and downloads are data: and blob: addresses. Of scripts inside the page only those
 run that the server wrote into this very answer, and the handler that saves a plot. Gradio compiles the page's script from
@@ -43,10 +43,13 @@ _SCRIPT = re.compile(rb"<script(?=[\s>])")
 
 
 class ContentPolicy:
-    """ASGI middleware that sends the policy with every answer and marks the scripts of HTML pages with a nonce."""
+    """ASGI middleware that sends the policy with every answer and marks the scripts of HTML pages with a nonce.
 
-    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
-        self._app = app
+    ``frames``: pages of other sites that may show this one in a frame.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], frames: Sequence[str] = ()) -> None:
+        self._app, self._frames = app, frames
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on; rewrite the body if it is HTML."""
@@ -56,7 +59,10 @@ class ContentPolicy:
         async def send_with_policy(message: Any) -> None:
             nonlocal start
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message.get("headers", ()), header(nonce)]}
+                message = {
+                    **message,
+                    "headers": [*message.get("headers", ()), header(nonce, self._frames)],
+                }
                 if is_html(message):
                     start = message  # the length changes with the first part of the body
                     return
@@ -71,9 +77,11 @@ class ContentPolicy:
         await self._app(scope, receive, send_with_policy)
 
 
-def header(nonce: str) -> tuple[bytes, bytes]:
-    """The policy for an answer whose scripts carry this nonce."""
-    policy = POLICY.format(scripts=f"'nonce-{nonce}' {svg.ALLOWED}")
+def header(nonce: str, frames: Sequence[str] = ()) -> tuple[bytes, bytes]:
+    """The policy for an answer whose scripts carry this nonce, and which the pages ``frames`` may show in a frame."""
+    policy = POLICY.format(
+        scripts=f"'nonce-{nonce}' {svg.ALLOWED}", frames=" ".join(frames) or "'none'"
+    )
     return b"content-security-policy", policy.encode()
 
 

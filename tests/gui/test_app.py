@@ -24,6 +24,7 @@ from rallebench.gui.content_policy import FRAMES, POLICY, REFUSALS, ContentPolic
 def serve_options(tmp_path: Path, **more: Any) -> argparse.Namespace:
     given = {"host": "127.0.0.1", "port": 0, "auth": None, "workspace": tmp_path / "w"}
     given |= {"base_settings": None, "allowed_host": [], "no_browser": True}
+    given |= {"root_path": "", "spaces": False}
     return argparse.Namespace(**{**given, **more})
 
 
@@ -77,7 +78,9 @@ HTML = '<head><base href="./" /></head><script>"<base href=\\"./\\" />"; \'<base
 
 
 def test_the_policy_names_no_other_server_and_lets_no_page_frame_this_one() -> None:
-    rules = dict(rule.split(" ", 1) for rule in POLICY.format(scripts="").split("; "))
+    rules = dict(
+        rule.split(" ", 1) for rule in POLICY.format(scripts="", frames="'none'").split("; ")
+    )
     known = {"'self'", "'none'", "'unsafe-inline'", "'unsafe-eval'", "data:", "blob:"}
     assert {word for rule in rules.values() for word in rule.split()} <= known
     assert rules["default-src"] == rules["form-action"] == "'self'"

@@ -37,6 +37,7 @@ FIXED = [
 
 COME_WITH = {
     "alembic": "mlflow",
+    "annotated-types": "pydantic",
     "anyio": "gradio",
     "fastapi": "gradio",
     "grpcio": "pymilvus",
