@@ -148,7 +148,7 @@ def metrics() -> str:
                 card.definition,
                 card.bounds,
                 {True: "higher", False: "lower", None: "–"}[card.higher_is_better],
-                card.needed,
+                card.requirements,
                 card.source,
             ]
             for name, card in sorted(cards.items(), key=lambda pair: pair[0].lower())

@@ -80,7 +80,7 @@ def f_measure(common: int, size: int, reference: int) -> float:
 
 
 def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False) -> list[Span]:
-    """Where ``text`` says one of ``aliases``, as (start, end, alias index), in order of appearance.
+    """The places in ``text`` of one of ``aliases``, as (start, end, alias index), in order of appearance.
 
     Compared are the normal forms (see normalize_answer) of the folded texts (see core/folding.py), so case,
     Unicode's form, ASCII punctuation and its typeset forms, articles and white space may differ; ``text[start:end]`` is the original wording.

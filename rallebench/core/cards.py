@@ -66,7 +66,7 @@ class Card:
         return f"{how} with a cluster-robust standard error: {CLUSTERS}."
 
     @property
-    def needed(self) -> str:
+    def requirements(self) -> str:
         """The required gold and models, in words."""
         gold = [NEEDS.get(part, part) for part in self.needs.split("+") if part]
         parts = [self.wants] if self.wants else gold
@@ -74,7 +74,12 @@ class Card:
 
     def to_json(self) -> Json:
         """Return every field, ``range`` as a list, and the four properties above."""
-        words = {key: getattr(self, key) for key in ("direction", "bounds", "needed", "interval")}
+        words = {
+            "direction": self.direction,
+            "bounds": self.bounds,
+            "needed": self.requirements,
+            "interval": self.interval,
+        }
         return {**asdict(self), "range": list(self.range), **words}
 
     def facts(self) -> dict[str, str]:
@@ -85,7 +90,7 @@ class Card:
             "Normalisation": self.normalisation,
             "Direction": self.direction,
             "Range": f"{self.bounds} ({self.unit})",
-            "Needs": self.needed,
+            "Needs": self.requirements,
             "Not scored": self.not_scored,
             "Interval": self.interval,
             "Over all": self.over_all,

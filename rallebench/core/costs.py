@@ -1,4 +1,4 @@
-"""The cost of questions and runs: seconds, calls, tokens and US dollars. None stands for what is not known, never 0."""
+"""The cost of questions and runs: seconds, calls, tokens and US dollars. An unknown quantity is None, never 0."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Union
 
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import as_json, object_json
 from rallebench.core.report import Estimate
 from rallebench.core.strict_numbers import Count, Number
 from rallebench.core.tables import Figure, Table
@@ -223,7 +223,7 @@ class SuiteReport:
             "name": self.name,
             "parts": as_json(list(self.parts)),
             "definitions": dict(self.definitions),
-            **as_json(self.data),
+            **object_json(self.data),
             "notes": list(self.notes),
             "tables": [table.to_json() for table in self.tables],
             "plots": [figure.to_json() for figure in self.plots],

@@ -68,7 +68,7 @@ class ExperimentRequest:
 
     ``workspace`` resolves names; ``settings``: all of the experiment's own, checked; ``llm``: a name or ''; ``limit``:
     the number of questions, from the first on. ``allow_python``: whether agents may run a model's programs; the server
-    decides this, so it is no setting. ``kind``, ``name``: the experiment's, '' in a dry run.
+    decides this, so it is not a setting. ``kind``, ``name``: the experiment's, '' in a dry run.
     """
 
     workspace: Any

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import reduce
 from typing import Any
 
@@ -35,9 +35,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class PlannedRun:
-    """A run, and how much of it is left to do.
+    """A run and its open questions.
 
-    ``left``: the number of its ``questions`` that no run of this name has answered and judged. ``generations`` and
+    ``open``: the number of its ``questions`` that no run of this name has answered and judged. ``generations`` and
     ``retrievals`` count the calls for these, judges included. ``depends``: its questions or prompts are made of the answers of an
     earlier run. ``flow``: the identity of its chain or agent, see ``flow_identity``; '' with a judge.
     """
@@ -47,7 +47,7 @@ class PlannedRun:
     workflow: str
     dataset: str
     questions: int
-    left: int
+    open: int
     generations: Range
     retrievals: Range
     llms: tuple[str, ...]
@@ -94,7 +94,7 @@ class PilotCosts:
     """Costs of a whole experiment, estimated from a pilot.
 
     ``samples``: one for each planned run, None if the pilot did not reach it. ``parts``: for each run, quantity → Interval for
-    the questions that are left of it. ``total``: the same for all runs. ``notes``: limits of these figures. ``building``: seconds to
+    the questions that are still open. ``total``: the same for all runs. ``notes``: limits of these figures. ``building``: seconds to
     build the missing indexes, None if not measured.
     """
 
@@ -152,9 +152,9 @@ class Forecast:
         return sum(run.questions for run in self.runs)
 
     @property
-    def left(self) -> int:
+    def open(self) -> int:
         """The number of questions that no run of this name has answered."""
-        return sum(run.left for run in self.runs)
+        return sum(run.open for run in self.runs)
 
     @property
     def generations(self) -> Range:
@@ -196,10 +196,10 @@ class Forecast:
         return (*notes, *filter(None, [self.open_end]))
 
     def measure(self, samples: Sequence[PilotSample | None]) -> Forecast:
-        """Scale the sample of every run to its questions that are left; runs without one get those of similar runs."""
+        """Scale the sample of every run to its open questions; runs without one get those of similar runs."""
         rows, borrowed, unknown = self._rows(samples)
         parts = tuple(
-            {name: _scale([row[name] for row in rows_of_run], run.left) for name in QUANTITIES}
+            {name: _scale([row[name] for row in rows_of_run], run.open) for name in QUANTITIES}
             for run, rows_of_run in zip(self.runs, rows)
         )
         total = {name: _sum([part[name] for part in parts]) for name in QUANTITIES}
@@ -226,7 +226,7 @@ class Forecast:
         unknown: list[str] = []
         for run, sample in zip(self.runs, samples):
             rows = sample.rows if sample else ()
-            if not rows and run.left:
+            if not rows and run.open:
                 rows = similar[run.similarity_key]
                 (borrowed if rows else unknown).append(run.label)
             chosen.append(rows)
@@ -254,14 +254,14 @@ def list_some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _scale(values: Sequence[float | None], left: int) -> Interval:
-    """The amount of ``left`` questions like those of the sample; unknown if one of these is."""
+def _scale(values: Sequence[float | None], count: int) -> Interval:
+    """The amount of ``count`` questions like those of the sample; unknown if one of these is."""
     known = [value for value in values if value is not None]
-    if not left:
+    if not count:
         return Interval(0.0, 0.0, 0.0)
     if not known or len(known) < len(values):
         return Interval()
-    return Interval(sum(known) / len(known) * left, min(known) * left, max(known) * left)
+    return Interval(sum(known) / len(known) * count, min(known) * count, max(known) * count)
 
 
 def _sum(amounts: Sequence[Interval]) -> Interval:
@@ -328,7 +328,7 @@ def as_json(forecast: Forecast, key: str = "suite", *, probe: bool = False) -> J
         "total": {
             "parts": len(forecast.runs),
             "questions": forecast.questions,
-            "left": forecast.left,
+            "left": forecast.open,
             "generations": asdict(forecast.generations),
             "retrievals": asdict(forecast.retrievals),
         },
@@ -345,7 +345,9 @@ def as_json(forecast: Forecast, key: str = "suite", *, probe: bool = False) -> J
 
 
 def _run_json(run: PlannedRun) -> Json:
-    return {name: value for name, value in asdict(run).items() if name != "flow"}
+    content = asdict(run)
+    keys = {field.name: "left" if field.name == "open" else field.name for field in fields(run)}
+    return {key: content[name] for name, key in keys.items() if name != "flow"}
 
 
 def _pilot_json(forecast: Forecast) -> Json | None:

@@ -1,4 +1,4 @@
-"""The form of a reply, as ``response_format`` asks for it: what a prompt says of it, whether a text has it, and its grammar.
+"""The form of a reply, as ``response_format`` asks for it: its words in a prompt, its check and its grammar.
 
 OpenAI's ``json_schema``, ``json_object`` and ``text``, and three more: ``{"type": "choice", "choices": [texts]}``,
 ``{"type": "regex", "regex": …}`` and ``{"type": "grammar", "grammar": …}``, a grammar in Lark, in which ``%json {…}``
@@ -74,7 +74,7 @@ class Format:
         return _compile(self.kind, json.dumps(self.value))[0]
 
     def read(self, text: str) -> tuple[str, str]:
-        """The part of a reply that has this form, else the whole; and what ``Reply.note`` should say. Thoughts before it stay.
+        """The part of a reply that has this form, else the whole; and the text of ``Reply.note``. Thoughts before it stay.
 
         >>> Format(CHOICE, ("yes", "no")).read(" yes ")
         ('yes', '')
@@ -113,7 +113,7 @@ class Format:
 def read_format(where: str, response_format: JsonValue) -> Format | None:
     """The form that ``response_format`` asks for; None if it asks for plain text. ``where``: whose it is, for the errors.
 
-    ``{"type": "json_object"}`` is any object. Raises UsageError for what is not of these shapes, and for a form that no text has.
+    ``{"type": "json_object"}`` is any object. Raises UsageError for any other shape, and for a form that no text has.
 
     >>> read_format("'m'", {"type": "choice", "choices": ["yes", "no"]})
     Format(kind='choice', value=('yes', 'no'))
@@ -133,7 +133,7 @@ def read_format(where: str, response_format: JsonValue) -> Format | None:
         )
     if form.kind == SCHEMA and (fault := schema_fault(form.schema)):
         raise UsageError(
-            f"{where}: the schema of response_format is no JSON schema ({fault}); mend the schema."
+            f"{where}: the schema of response_format is not a JSON schema ({fault}); mend the schema."
         )
     try:
         fault = _compile(form.kind, json.dumps(form.value))[1]
@@ -187,7 +187,7 @@ def quote_literal(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compile(kind: str, content: str) -> tuple[str, str]:
-    """(the grammar, '') of a form; ('', '') of a schema that cannot be enforced; ('', what is wrong) of one that nothing fits."""
+    """(the grammar, '') of a form; ('', '') of a schema that cannot be enforced; ('', the fault) of one that nothing fits."""
     value = json.loads(content)
     if kind == SCHEMA and (reason := never_fits(value)):
         return "", f"fits no text ({reason}); mend the schema"

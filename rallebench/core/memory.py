@@ -25,12 +25,25 @@ CGROUPS = Path("/sys/fs/cgroup")
 OWN_CGROUP = Path("/proc/self/cgroup")
 
 
+class Weights(Protocol):
+    """A tensor of torch, as far as it is read."""
+
+    device: Any
+    data: Any
+
+    def is_contiguous(self) -> bool: ...
+
+    def is_floating_point(self) -> bool: ...
+
+    def element_size(self) -> int: ...
+
+
 class Network(Protocol):
     """A model of torch, as far as its weights are read."""
 
-    def parameters(self) -> Iterable[Any]: ...
+    def parameters(self) -> Iterable[Weights]: ...
 
-    def buffers(self) -> Iterable[Any]: ...
+    def buffers(self) -> Iterable[Weights]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +220,7 @@ def read_mapped(model: Network) -> None:
 
 
 def copy_mapped(model: Network) -> None:
-    """Copy what was not quantised out of the mapped file, which otherwise stays in RAM as a whole."""
+    """Copy unquantised weights out of the mapped file, which otherwise stays in RAM as a whole."""
     for tensor in [*model.parameters(), *model.buffers()]:
         if tensor.device.type == "cpu" and tensor.is_floating_point():
             tensor.data = tensor.data.clone()

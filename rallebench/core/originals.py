@@ -1,4 +1,4 @@
-"""The prompts of a paper's own repository, read where the user's copy has them.
+"""The prompts of a paper's own repository, read from the user's copy.
 
 ``originals.json`` beside shipped prompts declares them::
 
@@ -6,7 +6,7 @@
 
 ``NAME`` is the shipped prompt that the text replaces. ``in``: the file in the repository; ``at``: the place in it, as
 ``en.system`` of YAML, or ``Class.function.variable`` of a Python source; without it the text is the whole file. ``fields``: the
-text is a template of ``str.format``; its field → what stands in its place here: a text, or another place of the repository.
+text is a template of ``str.format``; its field → the replacement here: a text, or another place of the repository.
 ``ends``: the end that the flow writes itself. ``sha256``: of the text at ``commit``, with its fields as they stand here. A source is parsed, never run.
 """
 

@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 def list_files(folder: Path, pattern: str) -> list[Path]:
     """The files of a folder that fit a pattern, or of a name in each folder of it (``*/NAME``), sorted, without hidden ones.
 
-    Left out: names that are not UTF-8, links that lead nowhere, pipes and other special files, and what may not be read.
-    A folder in place of a file stays: reading it tells what is wrong.
+    Left out: names that are not UTF-8, links that lead nowhere, pipes and other special files, and unreadable files.
+    A folder in place of a file stays: reading it gives the error.
     """
     inside = pattern.removeprefix("*/") if pattern.startswith("*/") else ""
     matches = sorted(Path(folder).glob("*" if inside else pattern))

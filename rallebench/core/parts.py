@@ -54,7 +54,7 @@ def with_final_names(text: str) -> str:
 
 @contextlib.contextmanager
 def unfinished_file(path: Path) -> Iterator[Path]:
-    """The hidden path under which to write ``path``, to be moved into place; what is left of it at the end is removed.
+    """The hidden path under which to write ``path``, to be moved into place; any rest of it is removed at the end.
 
     The lock beside it is held meanwhile. A file system without locks gets the part alone: other processes cannot lock
     it either, so they leave it. Raises OSError.

@@ -87,7 +87,9 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
     """
     folder = Path(own).expanduser()
     if own and not folder.is_dir():
-        raise BadFileError(f"{own} is no folder of prompts; it may hold {name} and other prompts.")
+        raise BadFileError(
+            f"{own} is not a folder of prompts; choose one with {name} and other prompts."
+        )
     shipped = prompts_folder() / below
     copy = copy_in(folder.resolve(), shipped) if own else None
     if copy is not None and name in copy:
@@ -104,7 +106,7 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
 def find_wording(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
     """The wording of a request that reads these ``prompts``: (folder below ``prompts/``, name) of each.
 
-    Raises BadFileError where ``own`` is no folder, and, if ``demanded``, for one that has none of them: it would change nothing.
+    Raises BadFileError if ``own`` is not a folder, and, if ``demanded``, if it has none of them: it would change nothing.
     """
     needed, folder = list(dict.fromkeys(prompts)), Path(own).expanduser()
     if not own:
@@ -128,7 +130,7 @@ def find_wording(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool
 
 
 def _has(folder: Path, name: str) -> bool:
-    """Return whether a folder has an entry of this name; one that is no readable file is an error later."""
+    """Return whether a folder has an entry of this name; an unreadable one is an error later."""
     return os.path.lexists(folder / name)
 
 
@@ -142,11 +144,11 @@ def wording(
 
 def _without(own: str, names: Sequence[str]) -> str:
     if not Path(own).expanduser().is_dir():
-        return f"{own} is no folder of prompts; it may hold {', '.join(names)}."
+        return f"{own} is not a folder of prompts; choose one with {', '.join(names)}."
     if not names:
         return f"This request reads no prompt, so {own} would change nothing; leave prompts out."
     return (
-        f"{own} holds none of the prompts of this request ({', '.join(names)}) and is no copy of the paper's repository "
+        f"{own} holds none of the prompts of this request ({', '.join(names)}) and is not a copy of the paper's repository "
         "with them; name its files so, or leave prompts out."
     )
 

@@ -16,6 +16,7 @@ from rallebench.core.registry import Registry
 from rallebench.core.sources import Source
 
 _LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 Row = TypeVar("Row", bound="tuple[Any, ...]")
 """A row of a reader, whose first part is the line that it begins in."""
 UNREADABLE = (
@@ -76,7 +77,7 @@ def _fault(error: Exception) -> str:
     return f"has another form ({type(error).__name__}: {error})"
 
 
-def recognised(registry: Registry[Any], path: Path, without: str = "") -> Iterator[str]:
+def matching_formats(registry: Registry[T], path: Path, without: str = "") -> Iterator[str]:
     """Yield the formats that recognise a file or folder, in alphabetical order, but for ``without``.
 
     A format whose test fails does not recognise it.

@@ -96,7 +96,7 @@ class Registry(Generic[T]):
         *,
         about: str = "",
         form: Mapping[str, Setting] | None = None,
-        **traits: Any,
+        **traits: object,
     ) -> Callable[[T], T]:
         """Decorator: file a thing under ``name``, with the ``form`` of its settings.
 
@@ -235,7 +235,7 @@ def _calling_module() -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def all() -> dict[str, Registry[Any]]:
+def all() -> dict[str, Registry[object]]:
     """Name → registry, for every registry whose package is imported."""
     return dict(_ALL)
 

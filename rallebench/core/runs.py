@@ -152,7 +152,7 @@ DEFAULT_OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A checked run and how to run it. ``warnings``: what the user should know before it runs."""
+    """A checked run with its options. ``warnings``: for the user, before it runs."""
 
     request: RunRequest
     options: RunOptions = DEFAULT_OPTIONS

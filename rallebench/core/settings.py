@@ -10,6 +10,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, TypeVar, overload
 
 from rallebench.core.errors import SettingError, UsageError
+from rallebench.core.json_values import JsonValue
 from rallebench.core.types import Json
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Setting:
         )
         return f"{words}; several with commas" if self.many else words
 
-    def reads(self, value: Any) -> Any:
+    def reads(self, value: JsonValue) -> JsonValue:
         """``value`` in this setting's kind. Raises ValueError with ``must_be``."""
         if value is None and (self.null or self.default is None):
             return None
@@ -105,7 +106,8 @@ class Setting:
             number = _number(value)
             fits = number is not None and (self.kind is float or number == int(number))
             if number is not None and fits and self._within(number):
-                return self.kind(number)
+                read: float = self.kind(number)
+                return read
         raise ValueError(self.must_be)
 
     def _within(self, number: float) -> bool:
@@ -135,7 +137,7 @@ def _plain(number: float) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """``value`` as a number; an int stays one, because a float has only 53 bits. None if it is no finite number."""
+    """``value`` as a number; an int stays an int, because a float has only 53 bits. None unless it is a finite number."""
     try:
         number = value if isinstance(value, int) else float(value)
         return number if math.isfinite(number) else None
@@ -162,6 +164,7 @@ class Traits(TypedDict, total=False):
 
 T = TypeVar("T", bound=DataClass)
 Scalar = TypeVar("Scalar", bool, int, float, str)
+Default = TypeVar("Default")
 
 
 @overload
@@ -189,14 +192,14 @@ def declare(
 @overload
 def declare(
     kind: type[object],
-    default: object,
+    default: Default,
     low: float | None = None,
     high: float | None = None,
     *,
     about: str = "",
     choices: tuple[str, ...] = (),
     **more: Unpack[Traits],
-) -> Any: ...
+) -> Default: ...
 def declare(
     kind: type,
     default: object,
@@ -299,10 +302,10 @@ def check_form(owner: str, form: Mapping[str, Setting]) -> None:
 def check_values(
     owner: str,
     known: Mapping[str, Setting],
-    requested: Mapping[str, Any],
+    requested: Json,
     *,
     noun: str = "setting",
-) -> dict[str, Any]:
+) -> Json:
     """Every known setting with its requested value, in its kind, or its default.
 
     Raises SettingError for the first invalid value, UsageError for the first unknown or missing setting of ``owner``.
@@ -326,7 +329,7 @@ def check_values(
     return values
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+def parse_settings(pairs: Iterable[str]) -> Json:
     """``key=value`` texts → values: numbers, true/false/null and JSON as such, the rest as text.
 
     >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])

@@ -1,4 +1,4 @@
-"""JSON in what a language model wrote, and its check against a schema."""
+"""JSON in the text of a language model, and its check against a schema."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ _DECODER = json.JSONDecoder(parse_constant=_no_constant)
 
 
 def schema_fault(schema: Json) -> str:
-    """'' for a JSON schema, else what is wrong with it (no capital, no full stop).
+    """'' for a JSON schema, else its fault (no capital, no full stop).
 
     >>> schema_fault({"type": "array"}), schema_fault({"type": "list"})[:25]
     ('', "at $.type: 'list' is not ")
@@ -155,7 +155,7 @@ def never_fits(schema: Json) -> str:
 
 
 def check_schema(value: JsonValue, schema: Json) -> str:
-    """'' if ``value`` fits the JSON schema, else what does not fit (no capital, no full stop).
+    """'' if ``value`` fits the JSON schema, else the fault (no capital, no full stop).
 
     Only references inside the schema are followed: a ``$ref`` to elsewhere is never fetched.
 
@@ -173,7 +173,7 @@ def check_schema(value: JsonValue, schema: Json) -> str:
 
 
 def in_form(text: str, schema: Json) -> tuple[str, str]:
-    """The answer's JSON alone, where one fits the schema, else the whole text; and what ``Reply.note`` should say.
+    """The answer's JSON alone, where one fits the schema, else the whole text; and the text of ``Reply.note``.
 
     >>> in_form('Sure [1]: {"answer": 3}', {"type": "object"})
     ('{"answer": 3}', 'What the answer said around its JSON was left out.')

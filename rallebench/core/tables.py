@@ -24,7 +24,7 @@ Format = Literal[
     "p",
     "delta",
 ]
-"""The format of the numbers of a column (``render.numbers.text``). Text and None are no numbers."""
+"""The format of the numbers of a column (``render.numbers.text``). Text and None are not numbers."""
 
 
 FEWEST = 5

@@ -24,7 +24,7 @@ _OPENS = r"<\|(?:begin_of_solution|start_response|start_text)\|>"
 """Marks of some families at which the answer begins."""
 _HEADER = r"(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*"
 _FINAL = rf"{_HEADER}final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|(?<=\S)assistantfinal(?=\S)"
-"""The header of harmony's answer, and what is left of it where a tokenizer drops the marks."""
+"""The header of harmony's answer, and the rest of it if a tokenizer drops the marks."""
 _BEGIN = re.compile(f"(?i:{_BEGINS})")
 _END = re.compile(f"(?i:{_ENDS})|{_FINAL}")
 _OPEN = re.compile(rf"\s*{_OPENS}", re.I)
@@ -97,7 +97,7 @@ def begun_thoughts(prompt: str) -> str:
 
 
 def answer_begins(text: str) -> int:
-    """Where the answer begins in what a model wrote: behind its thoughts, which for now may be the whole text.
+    """The place in a model's text where the answer begins: after its thoughts, which may still be the whole text.
 
     >>> [answer_begins(text) for text in ("Rome", "<think>Rome?</think>Rome", "Rome?</think>Rome", "<think>Rome?")]
     [0, 20, 13, 12]
@@ -116,7 +116,7 @@ def extract_answer(text: str) -> str:
 
 
 def _answer_at(text: str) -> tuple[int, int]:
-    """(begin, end) of the answer. Thoughts behind an answer are no part of it."""
+    """(begin, end) of the answer, without any thoughts that follow it."""
     tail = _TAIL.search(text) if "|>" in text[-64:] else None
     whole = end = tail.start() if tail else len(text)
     last = _last(_END, text, end)
@@ -172,7 +172,7 @@ def with_room(request: Generate, answer: Reply | RalleError) -> Generate | None:
 
 
 def generate_answers(llm: LLM, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
-    """The parted replies of a model, in order; those that were cut off in thoughts are asked for again with more room."""
+    """The replies of a model without their thoughts, in order; those that were cut off in thoughts are requested again with more room."""
     replies = [split_thoughts(reply, name) for reply in llm.generate(requests)]
     wider = {
         place: more

@@ -76,7 +76,7 @@ class Gold:
     ``provenance``: one set of page ids per gold output element that names any, in order.
     ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges). ``passages``: as
     ``provenance``, of passage ids, where the gold names passages. ``grades``: page id → how relevant it is, where that is not 1;
-    a page with a grade of 0 or less was judged, and is no gold page.
+    a page with a grade of 0 or less was judged, but is not a gold page.
     """
 
     answers: tuple[str, ...] = ()
@@ -240,9 +240,9 @@ class Retrieve:
 class Generate:
     """Ask a language model. ``None`` leaves a setting to the model's own default.
 
-    ``forced``: options that say what form the reply has, for a model that enforces forms while it writes. ``explicit``: a
-    person set these settings for this very request, as in an action of a chain; those of a method (a judge, an agent, a
-    re-ranker, a suite) give way to what the model's entry says. ``backends.fit_to_model`` applies both. ``roomy``: ``max_tokens`` is
+    ``forced``: options for the form of the reply, for a model that enforces forms while it writes. ``explicit``: a
+    person set these settings for this very request, as in an action of a chain; settings of a method (a judge, an agent, a
+    re-ranker, a suite) give way to the model's entry. ``backends.fit_to_model`` applies both. ``roomy``: ``max_tokens`` is
     enough for the answer alone, so a model that thinks first gets more.
     """
 
@@ -291,7 +291,7 @@ Request = Union[Retrieve, Generate, UseTool, Note]
 class Reply:
     """The answer to any request: one type, so the loop needs no cases.
 
-    ``thinking``: what a reasoning model wrote before its answer; it is recorded, and no part of ``text``.
+    ``thinking``: the thoughts of a reasoning model before its answer; it is recorded, but not part of ``text``.
     ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence``: 0..1, or None if the backend has
     none. Token counts are 0 if the backend counts none. ``embedding_tokens``: those of the query that encoders read; 0
     without an encoder, None if an encoder counts no tokens.

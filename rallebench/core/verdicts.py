@@ -1,8 +1,8 @@
-"""Yes or no in what a language model wrote: a labelled verdict, a plain yes or no, or a sentence that states or denies a claim.
+"""Yes or no in the text of a language model: a labelled verdict, a plain yes or no, or a sentence that states or denies a claim.
 
 The text is cut into clauses. A clause may be a *verdict* ("No"), or a *statement* about the claim ("it isn't addressed"),
-whose negations count within the clause. What stands in brackets or quotes, what is only considered ("whether it is
-addressed", "perhaps"), and what is conceded ("although …") settles nothing. A text that says both is unclear.
+whose negations count within the clause. Text in brackets or quotes, a consideration ("whether it is
+addressed", "perhaps") and a concession ("although …") settle nothing. A text that says both is unclear.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Clause:
-    """``joined``: the word that joins it to what stands before; ``open``: a question, or something considered."""
+    """``joined``: the word that joins it to the text before; ``open``: a question, or something considered."""
 
     text: str
     joined: str
@@ -184,7 +184,7 @@ def _contradicted(verdict: bool, statements: Sequence[tuple[_Clause, bool]], cla
 
 
 def _plain(text: str) -> str:
-    """Small letters, straight quotes, no Markdown; a tag is the label of what stands in it."""
+    """Small letters, straight quotes, no Markdown; a tag is the label of its content."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES).lower()
     text = _TAG.sub(lambda tag: "\n" if tag[1] else f"\n{tag[2]}: ", text)
     return _DECORATION.sub("", text).strip()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.readers import read_rows, recognised
+from rallebench.core.readers import matching_formats, read_rows
 from rallebench.core.sources import MAX_KEPT_PROBLEMS, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA, CorpusRow
@@ -36,7 +36,7 @@ def corpus_form(path: Path) -> str:
     Raises BadFileError for a folder of unknown format, and for a packed file.
     """
     path = Path(path)
-    if form := next(recognised(CORPORA, path), ""):
+    if form := next(matching_formats(CORPORA, path), ""):
         return form
     if path.is_dir():
         raise BadFileError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from rallebench.core.readers import recognised
+from rallebench.core.readers import matching_formats
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import NoValueError
@@ -32,7 +32,7 @@ def recognises(path: Path) -> bool:
         return False
     if any("input" in row for row in first) and not has_other_gold(first):
         return False
-    return not any(recognised(DATASETS, path, without="jsonl"))
+    return not any(matching_formats(DATASETS, path, without="jsonl"))
 
 
 @DATASETS.register(

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.readers import read_rows, recognised
+from rallebench.core.readers import matching_formats, read_rows
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Example, digest
 from rallebench.datasets import DATASETS, Record
@@ -20,7 +20,7 @@ DEFAULT = "kilt"
 
 def dataset_form(path: Path) -> str:
     """Return the format of a dataset by its name and first rows; DEFAULT if no format recognises it."""
-    return next(recognised(DATASETS, Path(path)), DEFAULT)
+    return next(matching_formats(DATASETS, Path(path)), DEFAULT)
 
 
 def read_examples(path: Path, *, form: str = "", source: Source | None = None) -> Iterator[Example]:

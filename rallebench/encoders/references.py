@@ -25,6 +25,7 @@ from rallebench.checkpoints.failures import check_reachable
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.registry import Entry, unknown
 from rallebench.core.settings import check_values, parse_settings
+from rallebench.core.types import Json
 from rallebench.encoders import ENCODERS, Encoder
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
@@ -109,14 +110,14 @@ def _write_value(value: Any) -> str:
     return text.replace("%", "%25").replace("&", "%26")
 
 
-def resolve(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+def resolve(reference: str) -> tuple[Entry[Callable[..., Any]], Json]:
     """Return the registry entry and the settings of a reference, both checked."""
     entry, settings = _entry_and_settings(reference)
     check_values(f"encoder {entry.name!r}", entry.form, settings)
     return entry, settings
 
 
-def _entry_and_settings(reference: str) -> tuple[Entry[Callable[..., Any]], dict[str, Any]]:
+def _entry_and_settings(reference: str) -> tuple[Entry[Callable[..., Any]], Json]:
     head, _, query = reference.partition("?")
     settings = _settings(query)
     name, colon, model = head.partition(":")
@@ -147,5 +148,5 @@ def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _settings(query: str) -> dict[str, Any]:
+def _settings(query: str) -> Json:
     return parse_settings(unquote(pair) for pair in query.split("&") if pair)

@@ -25,7 +25,7 @@ from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
 from rallebench.core.settings import Setting, check_values
-from rallebench.core.types import digest
+from rallebench.core.types import Json, digest
 from rallebench.encoders import DTYPES, ENCODERS, Batches
 from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder
 from rallebench.encoders.windows import WindowSource
@@ -76,7 +76,7 @@ SETTINGS = {
 class SentenceTransformers(TransformerEncoder):
     """A loaded model. ``memory``: the memory it takes."""
 
-    def __init__(self, model: Any, source: str, before: Memory, settings: dict[str, Any]) -> None:
+    def __init__(self, model: Any, source: str, before: Memory, settings: Json) -> None:
         from sentence_transformers.sentence_transformer.modules import Pooling
 
         self.quantization: str = settings["quantization"]
@@ -126,7 +126,7 @@ def memory_taken(model: Any, before: Memory) -> Memory:
     return Memory.now() - before
 
 
-def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
+def _load(settings: Json) -> tuple[Any, str, Memory]:
     """Return (model, identity of its content, memory of this process before). Raises RalleError."""
     need_packages(("sentence_transformers",), settings["quantization"], "this encoder needs it")
     name = f"sentence_transformers:{settings['model']}"
@@ -140,9 +140,7 @@ def _load(settings: dict[str, Any]) -> tuple[Any, str, Memory]:
         raise sentence from None
 
 
-def _load_model(
-    settings: dict[str, Any], folder: Path | None, where: str
-) -> tuple[Any, str, Memory]:
+def _load_model(settings: Json, folder: Path | None, where: str) -> tuple[Any, str, Memory]:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer

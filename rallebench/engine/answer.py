@@ -37,7 +37,7 @@ def answer(
     budget: SpendingLimit | None = None,
     observe: Callable[[Episode], Mapping[str, float | None]] = lambda episode: {},
 ) -> Operation[None]:
-    """Answer what is missing in ``folder``, yielding progress of ``task``; failed questions are tried again.
+    """Answer the open questions of ``folder``, yielding progress of ``task``; failed questions are tried again.
 
     ``observe`` gives an episode's values of a few metrics; their means so far stand in the state.
     Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
@@ -96,7 +96,7 @@ def check_errors(noun: str, errors: int, max_errors: int | None, message: str) -
 
 
 class _Counter:
-    """Counts what is answered, and writes the state for other processes."""
+    """Counts the answers, and writes the state for other processes."""
 
     def __init__(
         self,

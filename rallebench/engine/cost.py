@@ -1,7 +1,7 @@
 """The cost of steps: seconds, calls, tokens and money, of a step, a question and a run.
 
 Money needs a model's prices, in US dollars per million tokens: ``{"prompt": 0.15, "completion": 0.6}``.
-What is not known stays None and says for which model; it is never 0.
+An unknown cost is None, with the name of the model; it is never 0.
 """
 
 from __future__ import annotations

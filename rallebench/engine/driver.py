@@ -77,7 +77,7 @@ class Player(Protocol):
     """Performs the requests of an experiment: for real, as a dry run, or as a pilot."""
 
     def play(self, step: WorkRequest) -> Operation[WorkReply]:
-        """Perform one request; returns what the experiment is sent. Raises RalleError."""
+        """Perform one request; return the reply. Raises RalleError."""
 
 
 def drive(experiment: Experiment, player: Player) -> Operation[Report]:
@@ -139,7 +139,7 @@ class Performer:
         self.warnings: dict[str, None] = {}
 
     def play(self, step: WorkRequest) -> Operation[WorkReply]:
-        """Do what one request says; see Player. Returns None for a request without a result."""
+        """Perform one request; see Player. Returns None for a request without a result."""
         if isinstance(step, RunRequest):
             return (yield from self._run(step))
         if isinstance(step, IndexRequest):
@@ -309,7 +309,7 @@ def run_experiment(
 
 
 def dataset_file(root: Path, name: str) -> Path:
-    """Where a dataset of the workspace ``root`` lies."""
+    """The file of a dataset in the workspace ``root``."""
     return root / "datasets" / f"{name}.jsonl"
 
 

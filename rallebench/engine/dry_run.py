@@ -269,7 +269,7 @@ def _merge(dry_runs: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
         label=label or runs[0].label,
         run=runs[0].run if same else "",
         questions=max(run.questions for run in runs),
-        left=max(run.left for run in runs),
+        open=max(run.open for run in runs),
         generations=reduce(Range.either, (run.generations for run in runs)),
         retrievals=reduce(Range.either, (run.retrievals for run in runs)),
         depends=not same or len(runs) < len(dry_runs),
@@ -330,7 +330,7 @@ def _answer(
     except StopIteration as end:
         outcome = end.value if isinstance(end.value, Outcome) else None
         episode, ended = Episode(question.qid, workflow, tuple(steps), outcome), True
-    except Exception:  # it failed on a fake reply
+    except Exception:  # failed on a fake reply
         pass
     finally:
         flow.close()

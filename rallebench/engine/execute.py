@@ -114,7 +114,7 @@ def _answers(
     stored: Answers | None,
     reused: bool,
 ) -> Operation[list[str]]:
-    """Ask what is not answered yet, unless the run is ``reused``; returns warnings. ``stored``: the answers before."""
+    """Ask the open questions, unless the run is ``reused``; returns warnings. ``stored``: the answers before."""
     before = [*context.coverage(request, backends)]
     if not reused:
         before += lost_tools(request.flow, backends)
@@ -156,7 +156,7 @@ def _score(
     options: RunOptions,
     answers: Answers | None = None,
 ) -> Operation[tuple[RunReport, tuple[str, ...]]]:
-    """Judge and score what is answered; returns the report and warnings. ``answers``: those of the folder, if they have been
+    """Judge and score the answers; returns the report and warnings. ``answers``: those of the folder, if they have been
     read."""
     judgements, judges, warnings = yield from _judge(run, request, context, options)
     yield Progress(request.label, message="scoring")
@@ -247,7 +247,7 @@ def _observer(
 
 
 def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) -> None:
-    """Score what was answered, so that a run that broke off still has its numbers."""
+    """Score the answers of a run that broke off."""
     report = RunReport(n=len(request.examples))
     with contextlib.suppress(RalleError):
         report = finish(run, request)
@@ -303,7 +303,7 @@ def write_run(
 ) -> RunFolder:
     """A scored run of answers that came from elsewhere: imported predictions, the log of another program, a live episode.
 
-    ``seconds``: what answering took, 0 where it is not known. Raises UsageError if a run of that name exists.
+    ``seconds``: the duration of answering, 0 if unknown. Raises UsageError if a run of that name exists.
     """
     records = (dict(example.record) for example in request.examples)
     folder = RunFolder.create(runs, describe_run(request, backends), records)

@@ -68,7 +68,7 @@ def default_metrics(names: Sequence[str], chain: Chain | None) -> tuple[str, ...
 
 
 def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:
-    """The metrics with a cut-off beyond the passages that a chain asks for; none of a flow that is no chain."""
+    """The metrics with a cut-off beyond the passages that a chain asks for; none of any other flow."""
     depth = chain.depth if chain is not None else 0
     return [name for name in names if depth and cut_off(name) > depth]
 

@@ -38,7 +38,7 @@ SERVER_PATIENCE = 1.0
 
 @dataclass
 class _Open:
-    """A question that is being answered, and what it waits for."""
+    """A question in progress, and the requests that it waits for."""
 
     question: Question
     flow: Flow

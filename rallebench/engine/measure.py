@@ -87,14 +87,14 @@ def measurements(request: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
 
 
 def _environment() -> dict[str, str]:
-    """One thread: milliseconds then say what a query costs, not how many cores were free."""
+    """One thread: the milliseconds of a query then do not depend on the number of free cores."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": path}
 
 
 def run_program(measure: Callable[[Json], Iterable[JsonObject]]) -> int:
-    """The program's side: print what ``measure`` yields for the job of the command line; the exit code."""
+    """The program's side: print the measurements of the job on the command line; return the exit code."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
         for line in measure(job):

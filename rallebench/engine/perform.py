@@ -15,6 +15,7 @@ from rallebench.core.errors import (
     RalleError,
     StoppedError,
 )
+from rallebench.core.json_values import JsonValue
 from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Hit, Note, Reply, Request, Retrieve, UseTool
 
@@ -44,7 +45,7 @@ def prepare_request(request: Request, backends: Backends) -> Request:
     return fit_to_model(request, backends.of(request))
 
 
-def batch_key(request: Request) -> tuple[Any, ...]:
+def batch_key(request: Request) -> tuple[JsonValue, ...]:
     """Requests of one resource with equal keys may share a batch: all but the text and its form is equal."""
     if isinstance(request, Retrieve):
         return (request.k,)
@@ -92,7 +93,7 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
 
 def _search(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
     results = retriever.search(queries, k)
-    # A retriever that has an encoder says what it read of each query; the others read no tokens.
+    # A retriever with an encoder counts the tokens that it read of each query; the others read none.
     counted = getattr(retriever, "embedding_tokens", lambda queries: [0] * len(queries))
     counts = counted(queries) if len(results) == len(queries) else [None] * len(results)
     return [

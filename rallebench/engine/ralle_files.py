@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from rallebench.chains.chain import request_prompt
 from rallebench.core.files import json_lines, write_json, write_text
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.report import RunReport
-from rallebench.core.types import Chain, Episode, Retrieve, Step
+from rallebench.core.types import Chain, Episode, Json, Passage, Retrieve, Step
 
 _DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer")
 
 
-def output_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
+def output_row(record: Json, episode: Episode) -> dict[str, JsonValue]:
     """RaLLe's line of ``output.jsonl``: per action its prompt and provenance or answer."""
-    row: dict[str, Any] = {
+    row: dict[str, JsonValue] = {
         "id": record.get("id"),
         "input": record.get("input"),
         "output": [_action_row(s) for s in episode.steps],
@@ -24,7 +24,7 @@ def output_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
     return {**row, "error": episode.error} if episode.error else row
 
 
-def _action_row(step: Step) -> dict[str, Any]:
+def _action_row(step: Step) -> dict[str, JsonValue]:
     prompt = request_prompt(step.request)
     if isinstance(step.request, Retrieve):
         return {
@@ -34,12 +34,12 @@ def _action_row(step: Step) -> dict[str, Any]:
     return {"prompt": prompt, "answer": step.reply.text}
 
 
-def _provenance(passage: Any, *, full: bool) -> dict[str, str]:
+def _provenance(passage: Passage, *, full: bool) -> dict[str, str]:
     item = {"wikipedia_id": passage.page_id, "doc_id": passage.doc_id}
     return {**item, "wikipedia_title": passage.title, "text": passage.text} if full else item
 
 
-def reduced_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
+def reduced_row(record: Json, episode: Episode) -> dict[str, JsonValue]:
     """RaLLe's line of ``output_reduced.jsonl``: all provenance in order, the last answer."""
     provenance = [_provenance(hit.passage, full=False) for hit in episode.hits]
     return {
@@ -48,7 +48,7 @@ def reduced_row(record: Mapping[str, Any], episode: Episode) -> dict[str, Any]:
     }
 
 
-def results(report: RunReport) -> dict[str, Any]:
+def results(report: RunReport) -> dict[str, JsonValue]:
     """RaLLe's ``results.json`` from a report, plus the counts that its numbers are means of."""
     value = {name: mean.value for name, mean in report.metrics.items()}
     return {
@@ -79,11 +79,11 @@ def prompts_text(chain: Chain) -> str:
 
 def write_ralle_files(
     folder: Path,
-    records: Sequence[Mapping[str, Any]],
+    records: Sequence[Json],
     episodes: Mapping[str, Episode],
     report: RunReport,
     chain: Chain | None,
-    config: Mapping[str, Any] | None,
+    config: JsonObject | None,
 ) -> None:
     """Write RaLLe's files into a run folder, each whole. A failed question stands in ``output.jsonl`` with its
     error and is left out of ``output_reduced.jsonl``, because it is not an empty answer."""

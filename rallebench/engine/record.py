@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.own_files import DAMAGE
 from rallebench.core.strict_numbers import LARGEST as LARGEST_FIGURE
 from rallebench.core.types import (
@@ -49,15 +50,15 @@ class _Form:
                 left_out = MISSING if whole else default
                 self._fields.append((field.name, left_out, left_out in ((), {}), writer))
 
-    def to_json(self, value: Any) -> dict[str, Any]:
-        result = {}
+    def to_json(self, value: Any) -> dict[str, JsonValue]:
+        result: dict[str, JsonValue] = {}
         for name, default, may_be_empty, write in self._fields:
             item = getattr(value, name)
             if item if may_be_empty else item != default:
                 result[name] = write(item) if write else item
         return result
 
-    def from_json(self, value: Mapping[str, Any]) -> Any:
+    def from_json(self, value: JsonObject) -> Any:
         kinds = self._kinds
         return self._values(**{n: _read(kinds[n], item) for n, item in value.items() if n in kinds})
 
@@ -66,9 +67,9 @@ class _HitForm(_Form):
     """A hit, flat."""
 
     def __init__(self) -> None:
-        """It reads no dataclass: ``to_json`` and ``from_json`` name the fields."""
+        """Read no dataclass: ``to_json`` and ``from_json`` name the fields."""
 
-    def to_json(self, value: Hit) -> dict[str, Any]:
+    def to_json(self, value: Hit) -> dict[str, JsonValue]:
         p = value.passage
         return {
             "doc_id": p.doc_id,
@@ -78,7 +79,7 @@ class _HitForm(_Form):
             "score": value.score,
         }
 
-    def from_json(self, value: Mapping[str, Any]) -> Hit:
+    def from_json(self, value: JsonObject) -> Hit:
         texts = (value["doc_id"], value["text"], value["title"], value["page_id"])
         return Hit(Passage(*(_read(str, text) for text in texts)), _read(_NUMBER, value["score"]))
 
@@ -133,34 +134,34 @@ _REPLY = _Form(Reply)
 _OUTCOME = _Form(Outcome, whole=True)
 
 
-def request_to_json(request: Request) -> dict[str, Any]:
+def request_to_json(request: Request) -> dict[str, JsonValue]:
     """A request with its type under ``ask``; settings that were left to the model are left out."""
     kind = _REQUEST_KINDS[type(request)]
     return {"ask": kind, **_REQUESTS[kind].to_json(request)}
 
 
-def request_from_json(value: Mapping[str, Any]) -> Request:
+def request_from_json(value: JsonObject) -> Request:
     """The inverse of ``request_to_json``. Raises LookupError, TypeError or AttributeError for anything else."""
-    return cast(Request, _REQUESTS[value["ask"]].from_json(value))
+    return cast(Request, _REQUESTS[_read(str, value["ask"])].from_json(value))
 
 
-def hit_to_json(hit: Hit) -> dict[str, Any]:
+def hit_to_json(hit: Hit) -> dict[str, JsonValue]:
     """A hit, flat."""
     return _HIT.to_json(hit)
 
 
-def reply_to_json(reply: Reply) -> dict[str, Any]:
+def reply_to_json(reply: Reply) -> dict[str, JsonValue]:
     """A reply without the fields that are as in an empty one (a confidence of 0.0 stays)."""
     return _REPLY.to_json(reply)
 
 
-def reply_from_json(value: Mapping[str, Any]) -> Reply:
+def reply_from_json(value: JsonObject) -> Reply:
     """The inverse of ``reply_to_json``. Raises LookupError, TypeError or AttributeError for anything else."""
     return cast(Reply, _REPLY.from_json(value))
 
 
-def step_to_json(step: Step) -> dict[str, Any]:
-    """A step: what was asked, what came back, what it cost; a ``batch`` of one is left out."""
+def step_to_json(step: Step) -> dict[str, JsonValue]:
+    """A step with its request, reply and cost; a ``batch`` of one is left out."""
     value = {
         **request_to_json(step.request),
         "reply": reply_to_json(step.reply),
@@ -170,17 +171,17 @@ def step_to_json(step: Step) -> dict[str, Any]:
     return value if step.batch == 1 else {**value, "batch": step.batch}
 
 
-def step_from_json(value: Mapping[str, Any]) -> Step:
+def step_from_json(value: JsonObject) -> Step:
     """The inverse of ``step_to_json``."""
-    reply, request = reply_from_json(value["reply"]), request_from_json(value)
+    reply, request = reply_from_json(_read(dict, value["reply"])), request_from_json(value)
     seconds, cached = _read(_NUMBER, value["seconds"]), _read(bool, value["cached"])
     batch = max(1, int(_read(_NUMBER, value.get("batch", 1))))
     return Step(request, reply, seconds, cached, batch)
 
 
-def episode_to_json(episode: Episode) -> dict[str, Any]:
+def episode_to_json(episode: Episode) -> dict[str, JsonValue]:
     """One line of ``episodes.jsonl``."""
-    value: dict[str, Any] = {"qid": episode.qid, "workflow": episode.workflow}
+    value: dict[str, JsonValue] = {"qid": episode.qid, "workflow": episode.workflow}
     if episode.outcome is not None:
         value |= _OUTCOME.to_json(episode.outcome)
     if episode.error:
@@ -230,7 +231,7 @@ def attempt_from_line(raw: bytes, at: int = 0) -> Attempt:
         return Attempt(head, None)
 
 
-def _head(value: Mapping[str, Any], at: int) -> EpisodeHead:
+def _head(value: JsonObject, at: int) -> EpisodeHead:
     elapsed = value.get("elapsed") if isinstance(value, dict) else None
     return EpisodeHead(
         _read(str, value["qid"]),
@@ -243,9 +244,13 @@ def _head(value: Mapping[str, Any], at: int) -> EpisodeHead:
     )
 
 
-def score_to_json(score: Score) -> dict[str, Any]:
+def score_to_json(score: Score) -> dict[str, JsonValue]:
     """A line of ``scores.jsonl``."""
-    value = {"qid": score.qid, "metric": score.metric, "value": score.value}
+    value: dict[str, JsonValue] = {
+        "qid": score.qid,
+        "metric": score.metric,
+        "value": score.value,
+    }
     return {**value, "note": score.note} if score.note else value
 
 
@@ -261,9 +266,9 @@ def score_from_line(raw: bytes) -> Score:
     return Score(qid, metric, value, str(line.get("note", "")))
 
 
-def episode_from_json(value: Mapping[str, Any]) -> Episode:
+def episode_from_json(value: JsonObject) -> Episode:
     """The inverse of ``episode_to_json``. Raises LookupError, TypeError, ValueError or AttributeError for anything else."""
-    steps = tuple(step_from_json(step) for step in value["steps"])
+    steps = tuple(step_from_json(step) for step in _read(list, value["steps"]))
     return Episode(
         _read(str, value["qid"]),
         _read(str, value["workflow"]),

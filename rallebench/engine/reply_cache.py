@@ -38,7 +38,7 @@ class UnwritableError(BackendError):
 
 
 class CachedReply(NamedTuple):
-    """A reply and what it cost when it was asked: its share of the seconds of a ``batch`` of so many requests."""
+    """A reply with the cost of its original request: its share of the seconds of a ``batch`` of so many requests."""
 
     reply: Reply
     seconds: float
@@ -193,7 +193,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 def cache_key(request: Request, backends: Backends) -> str | None:
     """sha256 over all that changes the reply; None if the reply must not be cached.
 
-    The k of a retrieval is no part of it where a smaller k is a prefix of a larger one.
+    The k of a retrieval is left out if the hits for a smaller k are the first of those for a larger k.
     """
     if isinstance(request, Retrieve):
         retriever = backends.of(request)

@@ -1,6 +1,6 @@
 """A file of rows: JSON lines that a person may edit. Of several lines with one id the last counts.
 
-Every row that is written here ends with a ``stamp``: 8 digits over what it was made of and 8 over itself. A row whose
+Every row that is written here ends with a ``stamp``: 8 digits over its sources and 8 over itself. A row whose
 second part does not fit, or that has no stamp, is a person's own: it is never made again.
 """
 

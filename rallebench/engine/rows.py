@@ -12,7 +12,7 @@ from rallebench.core.errors import BadFileError
 from rallebench.core.events import Finished, Operation, Progress, under
 from rallebench.core.experiments import FilledRows, In, RowsRequest
 from rallebench.core.files import write_json
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import as_json, object_json
 from rallebench.core.own_files import parse, read_sealed
 from rallebench.core.runs import RunOptions
 from rallebench.core.strict_numbers import Count
@@ -127,7 +127,7 @@ class RowsFiller:
             self._on_open()
             if not rows.has(entry.id, stamp):
                 added = request.make(entry)
-                rows.add(entry.id, stamp, map(as_json, added))
+                rows.add(entry.id, stamp, map(object_json, added))
                 new += len(added)
             settled.append((entry.id, stamp))
             if time.monotonic() - self._progress_at >= PROGRESS_EVERY:
@@ -162,7 +162,7 @@ class RowsFiller:
             for number, episode in enumerate(episodes, 1):
                 entry, stamp = inputs[episode.qid]
                 added = request.read(entry, episode)
-                rows.add(episode.qid, stamp, with_costs(map(as_json, added), episode))
+                rows.add(episode.qid, stamp, with_costs(map(object_json, added), episode))
                 new += len(added)
                 failures += bool(episode.error)
                 self._check(episode, failures == number and not before, number, len(todo))

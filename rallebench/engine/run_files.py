@@ -187,7 +187,7 @@ class RunState:
         return self.state in ("running", "scoring")
 
     def to_json(self) -> dict[str, Any]:
-        """The content of ``state.json``; what is only known of a running or an ended run is left out of the other."""
+        """The content of ``state.json``: ``rate`` and ``means`` only of a running run, ``peak_memory`` only of an ended one."""
         value: dict[str, Any] = {
             "state": self.state,
             "updated": self.updated,

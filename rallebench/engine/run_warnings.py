@@ -56,7 +56,7 @@ def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
 
 
 class ReplyCounts:
-    """Replies that lack what was asked for, by model."""
+    """Replies that lack a requested part, by model."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str]] = Counter()
@@ -118,7 +118,7 @@ WITHOUT_TOOLS: Mapping[str, str] = {
     "auto": "so the functions are called in text; a model whose template has tools calls them itself.",
     "always": "so it is not told of any function; set protocol (of BARAG: calls) to auto or text to call them in text.",
 }
-"""When tools are offered → what follows where they are dropped."""
+"""When tools are offered → the consequence if they are dropped."""
 
 LACKING: Mapping[str, str] = {
     "logprobs": (

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rallebench.core.costs import Cost, QuestionCost
 from rallebench.core.files import json_lines, write_text
@@ -14,6 +13,7 @@ from rallebench.core.own_files import parse, reading
 from rallebench.core.report import (
     MEND,
     NO_BOUNDS,
+    Bounds,
     Clusters,
     ColumnResult,
     Estimate,
@@ -21,7 +21,7 @@ from rallebench.core.report import (
     RunReport,
 )
 from rallebench.core.scoring import Judgements, Pair, ScoreColumn, Scorer, ScoreRow
-from rallebench.core.types import Episode, Example, Question, Score
+from rallebench.core.types import Episode, Example, Json, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import (
     TIMED_UNITS,
@@ -45,7 +45,7 @@ class ScoreSeries:
     """A column of scores over questions, in their order.
 
     ``values``: None is *not scored*; ``notes``: the reason, or another remark, '' without one. ``corpus_level``: the score
-    over all scored answers at once, such as corpus BLEU, which is no mean; None for a metric that has none.
+    over all scored answers at once, such as corpus BLEU, which is not a mean; None for a metric without one.
     """
 
     column: ScoreColumn
@@ -118,7 +118,7 @@ def stored_examples(folder: RunFolder) -> list[Example]:
     return [read_example(record, folder.questions_file) for record in folder.records()]
 
 
-def read_example(record: Mapping[str, Any], where: object) -> Example:
+def read_example(record: Json, where: object) -> Example:
     """The question of a run's record with its gold; ``where``: the file that an error names."""
     question = Question(record_id(record, str(where)), record["input"])
     return Example(question, read_gold(record, str(where)), record)
@@ -134,7 +134,7 @@ def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
 def make_report(
     folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
 ) -> tuple[RunReport, list[Score]]:
-    """The report of what is answered so far, and the scores behind it."""
+    """The report of all answers so far, and the scores behind it."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
     pairs = [Pair(example, episodes[example.question.qid]) for example in answered]
@@ -257,7 +257,7 @@ def own_scores(
     )
 
 
-def metric_ranges(names: Iterable[str]) -> dict[str, Any]:
+def metric_ranges(names: Iterable[str]) -> dict[str, Bounds]:
     """Metric → (lowest, highest) value, None = no bound, for the intervals of means."""
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
@@ -278,7 +278,7 @@ def score_run(
     judges: Sequence[JudgeReport] = (),
     answers: Answers | None = None,
 ) -> RunReport:
-    """Score what is stored, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
+    """Score all stored answers, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
     ``scorers`` score ``own_examples``, whose gold may hold more than the records. ``judges``: their passes, for the report.
     ``answers``: those of the folder, if the caller has read them.

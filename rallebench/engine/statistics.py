@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rallebench.core.numbers import LEVEL, NOISE
-from rallebench.core.report import Estimate
+from rallebench.core.report import Bounds, Estimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
 Floats = NDArray[np.float64]
@@ -52,7 +52,7 @@ class Difference:
 def means(
     columns: Mapping[str, Sequence[float | None]],
     clusters: Sequence[int] | None = None,
-    ranges: Mapping[str, Any] | None = None,
+    ranges: Mapping[str, Bounds] | None = None,
 ) -> dict[str, Estimate]:
     """Metric → estimate. Columns have equal length, one entry per question, None = not scored.
 

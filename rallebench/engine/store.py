@@ -65,7 +65,7 @@ _NAME = re.compile(r"[\w\-.][\w\-. ()+=,@]{0,99}")
 
 
 def checked_run_name(name: str, noun: str = "run") -> str:
-    """A name that is one plain folder name; UsageError otherwise. ``noun``: what it is the name of."""
+    """Return a name that is one plain folder name. Raises UsageError. ``noun``: the named thing."""
     if len(name) > 100 or len(name.encode("utf-8", "replace")) > 200:
         raise UsageError(f"The {noun} name {name[:40]!r}… is too long; use at most 100 characters.")
     if not _NAME.fullmatch(name) or name.startswith(".") or name.endswith((" ", ".")):

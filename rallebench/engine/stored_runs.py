@@ -163,7 +163,7 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
     if not run.path.exists() or not is_ended(run):
         return None
     report = run.report()
-    if report is None or report.n != len(request.examples):  # it is to be grown
+    if report is None or report.n != len(request.examples):  # a run that will grow
         return None
     return replace(make_result(request, run, report), reused=True)
 
@@ -205,7 +205,7 @@ def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
 
 
 def lost_with_questions(runs: Path, name: str, path: Path) -> str:
-    """One sentence on the runs over a dataset: what they keep and lose if it is deleted; '' without such runs."""
+    """One sentence on the runs over a dataset, and their losses if it is deleted; '' without such runs."""
     users, unfinished = [], []
     for run in list_runs(runs):
         # A damaged run has lost its questions anyway.

@@ -6,15 +6,15 @@ one place, under the names that a user writes. See :mod:`rallebench.core.experim
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rallebench.core.errors import NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.registered import Listed
 from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import check_values
+from rallebench.core.types import Json
 
 ExperimentFactory = Callable[[ExperimentRequest], Experiment]
 
@@ -79,7 +79,7 @@ class ExperimentGroup:
             raise NotFoundError(unknown(self.noun, name, self.names()))
         return replace(EXPERIMENTS.entry(self.kind(name)), name=name)
 
-    def settings(self, name: str, written: Mapping[str, Any]) -> dict[str, Any]:
+    def settings(self, name: str, written: Json) -> Json:
         """All settings of ``name``, those in ``written`` as a user wrote them. Raises UsageError."""
         return check_values(f"{self.noun} {name!r}", self.entry(name).form, written)
 

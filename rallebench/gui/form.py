@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from rallebench.core.numbers import plural
 from rallebench.core.settings import Setting, check_values
+from rallebench.core.types import Json
 from rallebench.gui.events import Event
 from rallebench.gui.html import NOTHING, attributes, fold
 
@@ -289,7 +290,7 @@ def json_or_text(words: str) -> Any:
         return words
 
 
-def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> dict[str, Any]:
+def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> Json:
     """The chosen settings, checked; empty fields take their defaults. Raises UsageError."""
     values: dict[str, Any] = {}
     for name, setting in form.items():

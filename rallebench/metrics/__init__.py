@@ -255,7 +255,7 @@ def read_card(name: str) -> Card:
     """Return the card of a metric or a judge, from its docstring and its traits. Raises as ``metric`` does for other
     names.
 
-    >>> read_card("em").direction, read_card("recall@5").needed
+    >>> read_card("em").direction, read_card("recall@5").requirements
     ('higher is better', 'gold pages')
     """
     entry = _entry(name.strip())

@@ -64,7 +64,7 @@ def _part(label: str, part: PlannedRun | Forecast, about: str = "") -> tuple[str
     calls = (
         about * (count.high != 0) + span(count) for count in (part.generations, part.retrievals)
     )
-    return (label, f"{about}{part.questions:,}", f"{part.left:,}", *calls)
+    return (label, f"{about}{part.questions:,}", f"{part.open:,}", *calls)
 
 
 def plan_blocks(forecast: Forecast) -> tuple[Table | str, ...]:

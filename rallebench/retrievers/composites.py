@@ -131,9 +131,9 @@ def written_out(reference: str) -> tuple[str, Combination | None]:
             raise UsageError(
                 f"{reference!r} lacks a retriever's name after {kind!r}; write {kind}:name,name."
             )
-        return head, Combination(kind=kind, of=parts[:64], settings=settings)
+        return head, Combination(kind=kind, of=parts[:64], settings=dict(settings))
     if settings:
-        return head, Combination(kind=INDEX, of=[head], settings=settings)
+        return head, Combination(kind=INDEX, of=[head], settings=dict(settings))
     return reference, None
 
 
@@ -179,7 +179,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
     if isinstance(weights, (list, int, float)):  # checked again once the parts are known
         numbers = weights if isinstance(weights, list) else [weights]
         settings["weights"] = ",".join(map(str, numbers))
-    settings = check_values(f"retriever {name!r} ({entry.kind})", combination.form, settings)
+    settings = {**check_values(f"retriever {name!r} ({entry.kind})", combination.form, settings)}
     if "check" in traits:
         traits["check"](name, len(entry.of), settings)
     return settings

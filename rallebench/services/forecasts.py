@@ -122,10 +122,10 @@ class Forecasts:
 
     def _earlier_time(self, planned: Forecast) -> tuple[Seconds | None, float | None, str]:
         """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
-        left = [run for run in planned.runs if run.left]
+        left = [run for run in planned.runs if run.open]
         known = self._earlier_runs() if left else []
         speeds = [self._speed(run.flow, run.llms, known) for run in left]
-        measured = [(run.left, speed) for run, speed in zip(left, speeds) if speed is not None]
+        measured = [(run.open, speed) for run, speed in zip(left, speeds) if speed is not None]
         if not left or len(measured) < len(left):
             return None, None, ""
         seconds = _sum_seconds([_times(speed.seconds, count) for count, speed in measured])

@@ -15,7 +15,7 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.events import Operation, Progress, map_events
 from rallebench.core.parts import check_name
-from rallebench.core.readers import recognised
+from rallebench.core.readers import matching_formats
 from rallebench.core.sources import Problem, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA
@@ -216,7 +216,7 @@ def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
 
 
 def _names_questions(source: Path) -> bool:
-    return any(recognised(DATASETS, source))
+    return any(matching_formats(DATASETS, source))
 
 
 def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> str:

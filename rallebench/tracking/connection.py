@@ -1,4 +1,4 @@
-"""Where MLflow keeps its records, and its errors as one sentence.
+"""The place of MLflow's records, and its errors as one sentence.
 
 MLflow retries an unreachable place for minutes, so every place is checked here first.
 Nothing here sets MLflow's global tracking URI: each client has its own.
@@ -128,7 +128,7 @@ def connect(uri: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MlflowStore:
-    """Where our runs are: the tracking URI, a client for it, the id of the experiment EXPERIMENT."""
+    """The place of our runs: the tracking URI, a client for it, the id of the experiment EXPERIMENT."""
 
     uri: str
     client: Any
@@ -176,7 +176,7 @@ def mlflow_errors(uri: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException, uri: str) -> str:
-    """What failed at ``uri``, and the mend."""
+    """The failure at ``uri`` and its mend, in one sentence."""
     place = without_credentials(uri)
     for pattern, text in _CAUSES.items():
         if re.search(pattern, str(error).lower()):

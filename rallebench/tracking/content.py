@@ -67,7 +67,7 @@ def params(run: RunDescription) -> dict[str, str]:
         "batch_size": run.batch_size,
         "metrics": ", ".join(run.metrics),
         "platform": run.platform or None,
-        "chain": {} if chain is None else _numbered(chain),
+        "chain": {} if chain is None else _chain_params(chain),
         **{name: value for name, value in spec.settings.items() if name != "chain"},
         "prices": {name: prices or UNKNOWN for name, prices in run.prices.items()},
         "versions": run.versions,
@@ -80,7 +80,7 @@ def params(run: RunDescription) -> dict[str, str]:
     return values
 
 
-def _numbered(chain: Chain) -> dict[str, JsonValue]:
+def _chain_params(chain: Chain) -> dict[str, JsonValue]:
     """A chain with its actions numbered from 1."""
     actions = enumerate(map(action_to_json, chain.actions), 1)
     about = {"about": chain.about} if chain.about else {}

@@ -67,7 +67,7 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class SpanContent:
-    """What a span shows. ``kind`` is one of MLflow's span types."""
+    """The content of a span. ``kind`` is one of MLflow's span types."""
 
     kind: str
     name: str
@@ -178,7 +178,7 @@ def _or_unknown(value: Any) -> Any:
 
 def _cost_of_question(trace: Trace) -> tuple[dict[str, Any], dict[str, Any]]:
     """A question's cost: (attributes of the root, where tokens and dollars may be ``unknown``; metadata for MLflow's list of
-    traces, without what is not known)."""
+    traces, without unknown figures)."""
     steps, prices = trace.episode.steps, trace.prices
     cost = total(steps, prices, failed_seconds=trace.episode.failed_seconds)
     attributes = {key: getattr(cost, key) for key in _MEASURES}

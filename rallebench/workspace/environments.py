@@ -14,7 +14,7 @@ from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER, STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
-from rallebench.core.types import digest
+from rallebench.core.types import Json, digest
 from rallebench.corpora.cards import PASSAGES, read_card
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
@@ -42,7 +42,7 @@ class Acting:
     fingerprint: str = ""
 
 
-def environment_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def environment_settings(name: str, settings: Json) -> Json:
     """Return all settings of an environment; given ones are checked. Raises UsageError."""
     known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).form
     return check_values(f"environment {name!r}", known, settings)

@@ -71,7 +71,7 @@ def test_another_response_format_is_refused(given: object) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (of_schema({"type": "texts"}), r"is no JSON schema \(at \$\.type"),
+        (of_schema({"type": "texts"}), r"is not a JSON schema \(at \$\.type"),
         (of_schema({"type": "integer", "minimum": 2, "maximum": 1}), r"fits no text \(minimum"),
         (of_schema({"required": ["a"], "properties": {"a": False}, "type": "object"}), "no text"),
         ({"type": "regex", "regex": "(a"}, r"expression .* cannot be read \(unclosed group\)"),

@@ -107,7 +107,7 @@ def test_a_yaml_document_without_the_place_has_no_text_there() -> None:
 def test_a_folder_without_the_requested_prompts_is_refused(copy: Path) -> None:
     with pytest.raises(BadFileError, match=r"holds none of the prompts of this request .*qa.txt"):
         find_wording(str(copy), [("suites/crud", "qa.txt")])
-    with pytest.raises(BadFileError, match="is no folder of prompts"):
+    with pytest.raises(BadFileError, match="is not a folder of prompts"):
         find_wording(str(copy / "missing"), [SYSTEM])
 
 

@@ -36,7 +36,8 @@ def test_what_is_wrong_is_one_sentence(tmp_path: Path) -> None:
     ):
         prompt_text("suites/crud", "qa.txt", str(tmp_path))
     with pytest.raises(
-        BadFileError, match=r"is no folder of prompts; it may hold qa\.txt and other prompts\.$"
+        BadFileError,
+        match=r"is not a folder of prompts; choose one with qa\.txt and other prompts\.$",
     ):
         prompt_text("suites/crud", "qa.txt", str(own))
 

@@ -53,7 +53,7 @@ HINTS: dict[str, int] = {
     "corpora": 2,
     "datasets": 27,
     "encoders": 17,
-    "engine": 56,
+    "engine": 20,
     "environments": 34,
     "experiments": 92,
     "gui": 26,
@@ -120,7 +120,7 @@ REGISTERING: dict[str, int] = {
     "workflows": 1,
 }
 """Modules that register something; update the number together with a ceiling."""
-SIGNATURES: dict[str, int] = {"core": 19, "engine": 21, "services": 43, "views": 22}
+SIGNATURES: dict[str, int] = {"core": 3, "engine": 3, "services": 43, "views": 22}
 
 
 @cache

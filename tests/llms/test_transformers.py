@@ -402,7 +402,7 @@ def test_an_empty_prompt_is_refused_in_its_place(tiny: Any, which: str, text: st
         ),
         (ask("who ?", options={"chat_template_kwargs": [1]}), "must be an object"),
         (ask("who ?", options={"response_format": "json"}), "response_format must be"),
-        (ask("who ?", options={"response_format": NO_SCHEMA}), "is no JSON schema"),
+        (ask("who ?", options={"response_format": NO_SCHEMA}), "is not a JSON schema"),
         (ask("who \ud83d ?"), "half of a surrogate pair"),
     ],
 )

@@ -167,7 +167,7 @@ def test_log_probabilities_are_those_of_the_model_without_the_form(tiny: Any) ->
     ("form", "words"),
     [
         (of_schema({"type": "integer", "minimum": 2, "maximum": 1}), "fits no text"),
-        (of_schema({"type": "texts"}), "no JSON schema"),
+        (of_schema({"type": "texts"}), "not a JSON schema"),
         ({"response_format": {"type": "regex", "regex": "(a"}}, "cannot be read"),
         ({"response_format": {"type": "regex", "regex": "[^\\s\\S]b"}}, "no text has it"),
         ({"tool_choice": "required"}, "tool_choice must be"),

@@ -79,7 +79,7 @@ def test_an_encoder_or_model_folder_that_is_not_there_is_refused_before_a_run() 
         metric("bertscore:/nowhere?layer=9")
     with pytest.raises(UsageError, match=r"is not FOLDER or FOLDER\?layer=N"):
         metric("bertscore:/nowhere?layers=9")
-    assert read_card("similarity").needed == "accepted answers, an encoder"
+    assert read_card("similarity").requirements == "accepted answers, an encoder"
 
 
 @pytest.mark.slow

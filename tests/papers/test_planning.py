@@ -37,7 +37,7 @@ def run(bench: Workbench, suite: str, name: str = "n", **more: Any) -> None:
 def test_parts_calls_and_searches_are_counted_without_loading_anything(bench: Workbench) -> None:
     before = everything(bench.workspace.path)
     found = plan_suite(bench, "small-alone", times="3", search="true", limit=5)
-    assert [(p.label, p.questions, p.left, p.generations, p.retrievals) for p in found.runs] == [
+    assert [(p.label, p.questions, p.open, p.generations, p.retrievals) for p in found.runs] == [
         (f"time {n}", 5, 5, Range(5, 5), Range(5, 5)) for n in (1, 2, 3)
     ]
     assert found.notes == ()
@@ -47,7 +47,7 @@ def test_parts_calls_and_searches_are_counted_without_loading_anything(bench: Wo
 
 def test_what_a_run_of_that_name_has_answered_is_not_left(bench: Workbench) -> None:
     run(bench, "small-alone", times="1")
-    actual = [(p.left, p.generations) for p in plan_suite(bench, "small-alone", times="2").runs]
+    actual = [(p.open, p.generations) for p in plan_suite(bench, "small-alone", times="2").runs]
     assert actual == [(0, Range(0, 0)), (8, Range(8, 8))]
 
 
@@ -60,7 +60,7 @@ def test_a_part_made_of_answers_is_a_guess_until_they_are_there(bench: Workbench
     run(bench, "small-judged")
     again = plan_suite(bench, "small-judged")
     expected = [(False, 0), (False, 0)]
-    assert [(p.depends, p.left) for p in again.runs] == expected
+    assert [(p.depends, p.open) for p in again.runs] == expected
     assert again.notes == ()
 
 

@@ -194,7 +194,7 @@ def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workb
 def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbench) -> None:
     request = sweep(bench, {"k": ["1", "2"]}, limit=4)
     value = bench.forecasts.forecast(request)
-    assert (value.count, value.questions, value.left, value.generations) == (2, 8, 8, Range(8, 8))
+    assert (value.count, value.questions, value.open, value.generations) == (2, 8, 8, Range(8, 8))
     assert value.seconds is None and value.usd == 0.0 and not value.notes
     run(bench, request)
     again = bench.forecasts.forecast(request)
@@ -308,7 +308,7 @@ def test_the_first_questions_of_a_large_run_stand_for_the_others_in_its_plan(
     monkeypatch.setattr(dry_run, "MOST_PLAYED", 3)
     plan = bench.experiments.plan(sweep(bench, {"k": ["1"]}))
     assert set(played) == {"q1", "q2", "q3"}
-    assert (plan.runs[0].questions, plan.runs[0].left) == (8, 8)
+    assert (plan.runs[0].questions, plan.runs[0].open) == (8, 8)
     assert (plan.runs[0].generations.low, plan.runs[0].retrievals.high) == (8, 8)
 
 

@@ -53,7 +53,7 @@ def plan(page: Page, event: Event, design: Design) -> Markup:
 def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -> Markup:
     noun = NOUNS.get(design.kind, "run")
     verb = "Start" if noun == "run" else "Run"
-    if 0 < value.left < value.questions:
+    if 0 < value.open < value.questions:
         verb = "Continue"
     notes, runs = list(map(warning, value.notes)), value.runs
     warned, more = Markup().join(notes[:MOST_NOTES]), notes[MOST_NOTES:]
@@ -61,7 +61,7 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
         warned += html.fold(f"{len(more)} more notes", Markup().join(more))
     listing = Markup()
     for run in runs:
-        left = f", {run.left:,} left" if run.left != run.questions else ""
+        left = f", {run.open:,} left" if run.open != run.questions else ""
         listing += Markup("<li>{}<small>{:,} questions{}</small></li>").format(
             run.label, run.questions, left
         )
@@ -71,7 +71,7 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
     label = f"{verb} {plural(value.count, noun)}" if value.count else "Run"
     run_button = html.button(label, "experiments.run", kind="primary", with_=FORM)
     measured = value.basis.endswith("asked")
-    measure = estimating(pilot, measured=measured) if value.left and runs else Markup()
+    measure = estimating(pilot, measured=measured) if value.open and runs else Markup()
     follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
     return Markup(
         '<h3 data-on="none"{}>Plan <small id="x-counting" role="status"></small></h3>'
@@ -89,7 +89,7 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
 
 def _big(value: Forecast, noun: str) -> Markup:
     duration, about = "–", "time not known yet"
-    if value.questions and not value.left:
+    if value.questions and not value.open:
         duration, about = "0 s", "all answered"
     elif value.cached and value.cached == value.generations.high:
         duration, about = "a few s", "from the cache"
@@ -103,10 +103,10 @@ def _big(value: Forecast, noun: str) -> Markup:
     elif value.usd:
         price, of = text(value.usd, "usd"), "price"
     left = "questions"
-    if value.left != value.questions:
+    if value.open != value.questions:
         left = f"of {value.questions:,} questions left"
     runs = f"{noun}{'s' * (value.count != 1)}"
-    cells = [(f"{value.count:,}", runs), (f"{value.left:,}", left), (duration, about), (price, of)]
+    cells = [(f"{value.count:,}", runs), (f"{value.open:,}", left), (duration, about), (price, of)]
     if not value.questions:  # without questions there is nothing to say about them
         cells.pop(1)
     return Markup().join(
@@ -118,7 +118,7 @@ def _big(value: Forecast, noun: str) -> Markup:
 def facts(value: Forecast) -> list[str]:
     """Calls, cache hits, indexes, and the detectable difference, in sentences."""
     lines = []
-    if value.questions and not value.left:
+    if value.questions and not value.open:
         lines.append("Every question is answered already, so this costs nothing.")
     if calls_to_models := value.generations.high or value.generations.low:
         calls = f"{span(value.generations)} call{'s' * (calls_to_models != 1)} to models"

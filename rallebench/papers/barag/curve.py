@@ -14,7 +14,7 @@ from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import as_json, object_json
 from rallebench.core.runs import RunRequest
 from rallebench.core.scoring import Scorer, Values
 from rallebench.core.settings import (
@@ -164,7 +164,7 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
         "llm": request.llm,
         "quality": quality,
         "measure": MEASURES[quality],
-        **as_json(counts),
+        **object_json(counts),
     }
     if not cases:
         return Report(report, tuple(notes))

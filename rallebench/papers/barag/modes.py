@@ -9,7 +9,7 @@ from functools import partial
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import PUBLISHED, OwnRow
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import as_json, object_json
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.scoring import Scorer
@@ -223,7 +223,7 @@ def _run(study: Study, mode: str, rule: Rule, judge: Scorer | None) -> RunReques
         # Samples are drawn only for agreement, and then at least three.
         samples = max(3, rule.samples) if rule.signal == "agreement" else 0
         rule = replace(rule, samples=samples)
-        settings = {"mode": mode, **as_json(rule)}
+        settings = {"mode": mode, **object_json(rule)}
         flow = partial(uncertain_agent, rule=rule)
     return study.run(
         mode,

@@ -110,7 +110,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     by_share: dict[float, list[tuple[PredictionRow, Required]]] = {}
     for qid, row in rows.items():
         try:
-            share = Setting(float, 0.0, 0, 1).reads(row.get("noise_rate", 0))
+            share = float(str(Setting(float, 0.0, 0, 1).reads(row.get("noise_rate", 0))))
         except ValueError as must_be:
             raise BadFileError(
                 f"{guess}: the row {row['id']!r} has the noise_rate {row['noise_rate']!r}; it must be {must_be}."

@@ -283,7 +283,7 @@ def test_what_failed_is_counted_and_tried_again_unless_all_fails(cli: CommandLin
         (("--llm", "nobody"), "There is no language model 'nobody'"),
         (("--llm", "writer", "--set", "after=soon"), "after=soon is no date"),
         (("--llm", "writer", "--set", "afterr=2021"), "has no setting 'afterr'"),
-        (("--llm", "writer", "--set", "prompts=/nowhere"), "is no folder of prompts"),
+        (("--llm", "writer", "--set", "prompts=/nowhere"), "is not a folder of prompts"),
         (("--llm", "writer", "--set", "prompts=/"), "/ holds none of the prompts of this request"),
         (("--llm", "writer", "--limit", "0"), "limit=0: limit must be at least 1"),
         (("--llm", "writer", "--name", "starter-qa"), "'starter-qa' exists already"),

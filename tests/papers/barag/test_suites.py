@@ -405,7 +405,7 @@ def test_agreement_is_reported_run_by_run_with_intervals(cli: CommandLine) -> No
         ("modes", "ARTICLES judge=jugde", "jugde"),
         ("modes", "data=DIR/bare.jsonl index=tiny", "No row of"),
         ("modes", "data=DIR/untitled.jsonl index=tiny", "has no 'title'"),
-        ("modes", "ARTICLES prompts=DIR/none", "no folder of prompts"),
+        ("modes", "ARTICLES prompts=DIR/none", "not a folder of prompts"),
         ("modes", "ARTICLES prompts=DIR", "holds none of the prompts of this request (naive-sys"),
         ("curve", "GOLD quality=both", "and a judge; give --set judge"),
         ("curve", "GOLD quality=grounded", "it can be: f1, em"),

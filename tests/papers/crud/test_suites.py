@@ -343,7 +343,7 @@ def test_planning_writes_nothing_not_even_questions_that_it_invented(workspace: 
         ("similarity=nothing", "no encoder 'nothing'"),
         ("gold=/nowhere quest=judge", "it does not exist"),
         ("reuse=/nowhere", "no such file or folder"),
-        ("prompts=/nowhere", "no folder of prompts"),
+        ("prompts=/nowhere", "not a folder of prompts"),
         ("prompts=/", "/ holds none of the prompts of this request (qa.txt)"),
         ("k=-1", "k must be a whole number from 0 to 1000"),
     ],

@@ -290,7 +290,7 @@ def request(workspace: Path, **settings: str) -> ExperimentRequest:
 
 def test_a_plan_counts_calls_and_writes_no_run(template_workspace: Path) -> None:
     (part,) = plan("reval", request(template_workspace, tasks="hotpotqa", steps="3"), "p").runs
-    assert (part.questions, part.left, part.retrievers) == (8, 8, ("tiny",))
+    assert (part.questions, part.open, part.retrievers) == (8, 8, ("tiny",))
     assert part.generations.high == 48
     assert not list((template_workspace / "runs").glob("p *"))
 
