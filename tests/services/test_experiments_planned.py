@@ -198,7 +198,7 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     assert value.seconds is None and value.usd == 0.0 and not value.notes
     run(bench, request)
     again = bench.forecasts.forecast(request)
-    assert (again.questions, again.left) == (8, 0)
+    assert (again.questions, again.open) == (8, 0)
     other = bench.forecasts.forecast(sweep(bench, {"k": ["1", "2"]}, name="other"))
     assert other.cached == 8, "four questions of each variant are in the cache"
     assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
