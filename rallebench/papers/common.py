@@ -22,12 +22,12 @@ from rallebench.metrics import metric, read_card
 
 
 def compat(about: str = "") -> Setting:
-    """Return whether an experiment follows the paper's own code where that differs from the paper or from good sense."""
+    """A setting: correct, or as the paper's own code where that differs from the paper or from good sense."""
     return string(about, "corrected", "original", advanced=True)
 
 
 def own_prompts(folder: str, originals: str = "") -> Setting:
-    """A folder with the user's prompts, named as those in ``folder``, or a copy of the repository ``originals``."""
+    """A setting: a folder with the user's prompts, named as those in ``folder``, or a copy of the repository ``originals``."""
     about = f"folder with prompts of your own, named as in prompts/{folder}"
     return string(
         about + (f"; or your copy of {originals}" if originals else ""),
@@ -58,7 +58,7 @@ def register_each(
     members: Mapping[str, tuple[str, Any]],
     **traits: Any,
 ) -> None:
-    """A suite for each member: name → (what it is, the second argument of ``factory``)."""
+    """Register a suite for each member: name → (its line, the second argument of ``factory``)."""
 
     def of_member(member: Any) -> Callable[[ExperimentRequest], Experiment]:
         return lambda request: factory(request, member)
@@ -103,12 +103,12 @@ def is_original(request: ExperimentRequest) -> bool:
 
 
 def behind_api(request: ExperimentRequest, llm: str = "") -> bool:
-    """Return whether the model, that of the request by default, answers behind an API and so has sampling settings of its own."""
+    """Return whether the model, by default the request's, is behind an API and so has sampling settings of its own."""
     return bool(request.workspace.llm(llm or request.llm).backend == "openai_compatible")
 
 
 def plain_name(name: str) -> str:
-    """A name as part of a file's name in a paper's own layout.
+    """The name as a part of a file name in a paper's own layout.
 
     >>> plain_name("my/model: 7B"), plain_name("/")
     ('my-model-7B', 'unnamed')
@@ -117,7 +117,7 @@ def plain_name(name: str) -> str:
 
 
 def check_file(path: Path, what: str) -> None:
-    """Raise NotFoundError unless ``path`` is a file; ``what`` it should hold."""
+    """Raise NotFoundError unless ``path`` is a file. ``what``: its expected content, for the message."""
     if path.is_dir():
         names = sorted(file.name for file in path.iterdir() if file.is_file())
         held = f" It holds {', '.join(names[:3])}{' …' * (len(names) > 3)}." if names else ""
@@ -129,7 +129,7 @@ def check_file(path: Path, what: str) -> None:
 
 
 def metric_means(columns: Mapping[str, Sequence[float | None]]) -> dict[str, dict[str, Any]]:
-    """Metric → its mean with interval as JSON, of the values of all rows."""
+    """Metric → the mean of all rows with its interval, as JSON."""
     return {
         name: asdict(mean) for name, mean in means(columns, ranges=score_bounds(columns)).items()
     }
@@ -143,8 +143,8 @@ def not_in_gold(guess: Path, gold: Path, question: str) -> BadFileError:
 
 
 def gold_notes(changed: int, gold: Path, missing: int, n: int, where: str) -> tuple[str, ...]:
-    """Sentences on rows whose answer was ``changed`` by the gold, and on ``missing`` of its ``n`` records, which are in no
-    ``where``."""
+    """Sentences on the rows whose answer differs from the gold's (``changed``), and on the records without a row (``missing``
+    of ``n``), which are in no ``where``."""
     return sentences(
         (changed, f"{changed} rows have another answer than {gold.name}; the latter's counts."),
         (missing, f"{missing} of {n} records have no row; they are in no {where}."),
@@ -152,7 +152,7 @@ def gold_notes(changed: int, gold: Path, missing: int, n: int, where: str) -> tu
 
 
 REUSED = "reused"
-"""The stop reason of an answer that exists already."""
+"""The stop reason of an answer that already exists."""
 
 
 def flow_spec(
@@ -162,18 +162,19 @@ def flow_spec(
     llms: tuple[str, ...] = (),
     retrievers: tuple[str, ...] = (),
 ) -> FlowSpec:
-    """An experiment's own flow. ``settings``: all that changes an answer beside the questions, the models and the indexes."""
+    """The specification of an experiment's own flow. ``settings``: all that changes an answer except for the questions, the
+    models and the indexes."""
     return FlowSpec(workflow, settings, lambda _: make_flow, llms, retrievers)
 
 
 def replay(answer: str) -> Flow:
-    """The flow of an answer that exists already; it asks no model."""
+    """The flow of an answer that already exists; no model is asked."""
     reply = yield Note(answer)
     return Outcome(reply.text, REUSED)
 
 
 def score_by(names: Sequence[str]) -> Callable[[Example, Episode], Values]:
-    """The scores of these registered metrics as an experiment's own."""
+    """A function that scores an answer by these registered metrics."""
     return lambda example, episode: {
         score.metric: score.value for score in score_episode(episode, example, names)
     }
@@ -185,7 +186,7 @@ def metric_definitions(names: Iterable[str]) -> dict[str, str]:
 
 
 def differs_by(request: ExperimentRequest, wording: Wording, *more: str) -> tuple[str, ...]:
-    """The differences from the paper in every comparison of a request: the wording of the prompts, the way to count, and
+    """The differences from the paper that hold for a whole request: the wording of the prompts, the way to count, and
     ``more``."""
     original = "Counted as the paper's own code does." if is_original(request) else ""
     return tuple(filter(None, (wording.note(), original, *more)))

@@ -123,8 +123,8 @@ DONE = frozenset(
 ) | {f"tests/{name}" for name in ("analysis", "api", "cli", "server", "services", "views")}
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 27, "participle": 137, "name in _of": 113, "phrase": 57},
-    "programs": {"opening": 137, "participle": 181, "name in _of": 62, "phrase": 67},
+    "rallebench": {"opening": 27, "participle": 11, "name in _of": 4, "phrase": 46},
+    "programs": {"opening": 123, "participle": 159, "name in _of": 62, "phrase": 57},
     "documents": {"phrase": 0},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""

@@ -1,4 +1,4 @@
-"""What the papers' suites share in tests."""
+"""Fixtures of the tests of papers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.papers.rgb import tables as rgb
 
 @pytest.fixture
 def like_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small sets count as the papers' own, so that the printed rows stand beside ours."""
+    """Count small sets as the papers' own, so that the printed rows are shown beside ours."""
     for module in (crud, rgb):
         monkeypatch.setattr(module, "unlike", lambda *_: "")
         monkeypatch.setattr(module, "why_unverified", lambda *_, **__: "")

@@ -1,4 +1,4 @@
-"""No suite's own metric has an interval beyond what it can be."""
+"""The interval of a suite's own metric stays within its bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every suite takes its questions by the name of a dataset, as every other verb does, or by a path."""
+"""Every suite takes its questions as the name of a dataset, like every other verb, or as a path."""
 
 from __future__ import annotations
 

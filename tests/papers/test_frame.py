@@ -1,4 +1,4 @@
-"""Names of runs: what differs has different names, the same request has the same."""
+"""Names of runs: different requests have different names, equal requests the same."""
 
 from __future__ import annotations
 

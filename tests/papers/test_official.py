@@ -1,4 +1,4 @@
-"""Printed figures stand beside the paper's own questions alone, recognised by digest and not by a file's name or length."""
+"""Printed figures are shown only beside the paper's own questions, recognised by digest rather than by name or length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a suite would run and cost is told before it runs: exactly where that can be, and said to be a guess where not."""
+"""A suite's runs and costs are known before it runs: exactly if possible, else marked as a guess."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_suite_that_asks_no_model_says_so_and_costs_nothing() -> None:
     assert costs(found).total["usd"] == Interval(0, 0, 0)
 
 
-# what it would cost
+# costs
 
 
 def probe_suite(bench: Workbench, suite: str, questions: int = 2, **more: Any) -> Forecast:
@@ -132,7 +132,7 @@ def test_a_later_part_is_probed_with_the_answers_of_the_probe(bench: Workbench) 
 
 
 def cost(seconds: float = 1.0, usd: float | None = None) -> dict[str, float | None]:
-    """What an answer took."""
+    """The cost of an answer."""
     counts = {"model_calls": 1, "retrievals": 0, "prompt_tokens": 10, "completion_tokens": None}
     return {**counts, "seconds": seconds, "usd": usd}
 
@@ -169,7 +169,7 @@ def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench)
 
 
 def forgiving(asked: ExperimentRequest) -> Experiment:
-    """Goes on without the parts that fail, as R-Eval's does, and ends with a word of its own where none is left."""
+    """Continue without the parts that fail, as R-Eval does, and end with an error of its own if none is left."""
     answered = None
     for number in (1, 2):
         with contextlib.suppress(BackendError):

@@ -1,6 +1,6 @@
-"""A table of a paper, recomputed from the stored answers by code that shares nothing with the suites.
+"""Tables of the papers, recomputed from the stored answers by code that shares nothing with the suites.
 
-BARAG's three tables are recomputed so in ``test_barag_tables``.
+BARAG's three tables are recomputed in ``barag/test_tables.py``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def table(report: Any, beginning: str) -> Any:
 
 
 def plain(text: str) -> str:
-    """As the SQuAD script compares answers."""
+    """The normalisation of the SQuAD script."""
     bare = "".join(
         " " * (c in string.whitespace) or c for c in text.lower() if c not in string.punctuation
     )
@@ -180,7 +180,7 @@ def f1(answer: str, accepted: str) -> float:
 
 
 def places(sums: dict[str, float]) -> dict[str, int]:
-    """Every place once, the highest first; of equal sums the upper row has the better place."""
+    """Every place once, the highest first; the upper of two rows with equal sums has the better place."""
     ordered = sorted(sums, key=lambda system: -round(sums[system], 9))  # sorting is stable
     return {system: place for place, system in enumerate(ordered, 1)}
 

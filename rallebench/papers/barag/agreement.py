@@ -64,7 +64,7 @@ class AgreementSettings:
 
 @BARAG.suite("barag-agreement", named_by=("runs", "only"), form=dataclass_form(AgreementSettings))
 def agreement(request: ExperimentRequest) -> Experiment:
-    """BARAG's judge, or any other, against given scores: correlation, error and bias with intervals, run by run."""
+    """BARAG's judge, or another, against given scores: correlation, error and bias with intervals, for each run."""
     settings = request.read(AgreementSettings)
     known = {run.name: run for run in read_runs(settings.runs)}
     names = values_in("only", settings.only, Setting(str, "", choices=tuple(known)))
@@ -167,7 +167,7 @@ def _sample(
 def _run(
     request: ExperimentRequest, settings: AgreementSettings, sample: ScoredAnswers
 ) -> RunRequest:
-    """The answers of a run file as a run, which asks nothing but the judge."""
+    """The answers of a run file as a run in which only the judge is asked."""
     run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
     examples = tuple(
         article_example(replace(article, id=qid, question=row.question))
@@ -197,7 +197,7 @@ def _run(
 
 
 def _figure(name: str, pairs: Pairs) -> Figure:
-    """The judge's mean over each given score, rounded to a whole number."""
+    """The judge's mean for each given score, rounded to a whole number."""
     by_score: dict[float, list[float]] = {}
     for score, judged, _ in sorted(pairs, key=itemgetter(0)):
         if judged is not None:
@@ -212,7 +212,7 @@ def _figure(name: str, pairs: Pairs) -> Figure:
 
 
 def _article_files(request: ExperimentRequest, settings: AgreementSettings) -> list[Path]:
-    """The files of articles: those that are named, or those beside the runs or above them. Raises UsageError."""
+    """The named files of articles, or else those beside or above the runs. Raises UsageError."""
     name, runs = settings.articles, Path(settings.runs).expanduser()
     folder = runs if runs.is_dir() else runs.parent
     folders = [folder, folder.parent]
@@ -248,8 +248,8 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """``n`` pairs; ``unparsed`` answers that the judge gave no score. A coefficient is None where a side is constant or
-    there are fewer than three pairs."""
+    """The agreement over ``n`` pairs. ``unparsed``: answers that the judge gave no score. A coefficient is None if a side is
+    constant or there are fewer than three pairs."""
 
     n: int
     unparsed: int
@@ -331,7 +331,7 @@ def _mean(
 
 
 def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
-    """Resamples of whole articles, as arrays of (resamples, answers); those with equally many answers are one array."""
+    """Resamples of whole articles, as arrays of (resamples, answers), one for each number of answers."""
     members: dict[Any, list[int]] = {}
     for row, label in enumerate(labels):
         members.setdefault(label, []).append(row)
@@ -350,7 +350,7 @@ def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
 
 
 def _pearson(x: Array, y: Array) -> Array:
-    """Row by row; NaN where a side is constant."""
+    """Pearson's coefficient for each row, NaN if a side is constant."""
     from scipy.stats import pearsonr
 
     with warnings.catch_warnings():
@@ -359,7 +359,7 @@ def _pearson(x: Array, y: Array) -> Array:
 
 
 def _spearman(x: Array, y: Array) -> Array:
-    """Pearson's of the ranks, ties sharing theirs."""
+    """Pearson's coefficient of the ranks; ties share a rank."""
     from scipy.stats import rankdata
 
     return _pearson(rankdata(x, axis=1), rankdata(y, axis=1))

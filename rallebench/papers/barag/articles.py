@@ -1,4 +1,4 @@
-"""Articles with a question each, as BARAG's files have them; or a dataset with gold answers, without articles."""
+"""Articles with a question each, as in BARAG's files, or a dataset with gold answers and no articles."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTENT, QUESTION = ("content", "text"), ("question", "query", "input")
 
 @dataclass(frozen=True, slots=True)
 class BaragArticle:
-    """``question`` is '' where there is none."""
+    """An article, and its question or ''."""
 
     id: str
     title: str
@@ -30,8 +30,8 @@ class BaragArticle:
 
 @dataclass(frozen=True, slots=True)
 class ArticleSet:
-    """``articles``: the examples hold their articles, as ``example_of`` makes them; ``answers``: any has gold answers;
-    ``without``: what is absent → how many rows were left out for it."""
+    """A set of questions. ``articles``: the examples hold their articles, see ``article_example``; ``answers``: any example
+    has gold answers; ``without``: missing part → number of rows left out."""
 
     name: str
     path: Path
@@ -59,7 +59,7 @@ def sets_in(folder: Path) -> dict[str, Path]:
 
 
 def find_file(path: Path, name: str) -> Path:
-    """The file itself, or the file of the set ``name`` in a folder. Raises NotFoundError."""
+    """Return the file itself, or the file of the set ``name`` in a folder. Raises NotFoundError."""
     if path.is_file():
         return path
     sets = sets_in(path)
@@ -73,8 +73,8 @@ def find_file(path: Path, name: str) -> Path:
 
 
 def read_set(path: Path, limit: int | None = None) -> ArticleSet:
-    """Every row that has a question, in order. Rows that point to another file's article (``a_d_id``) take it from there;
-    rows with ``input`` are questions in KILT's form. Raises BadFileError, UsageError."""
+    """Read every row with a question, in order. Rows that point to the article of another file (``a_d_id``) take it from
+    there; rows with ``input`` are questions in KILT's form. Raises BadFileError, UsageError."""
     name = _name(path)
     first: Json = next((row for _, row in Source(path).objects()), {})
     if "input" in first and not any(isinstance(first.get(key), str) for key in CONTENT):

@@ -15,7 +15,7 @@ JUDGED = (
 
 BARAG = BENCHMARKS.register(
     "barag",
-    about="BARAG: an agent that decides for each question if it retrieves (Kenneweg et al. 2024).",
+    about="BARAG: an agent that decides for each question whether to retrieve (Kenneweg et al. 2024).",
 )(
     Benchmark(
         name="barag",

@@ -64,7 +64,7 @@ def make_plan(request: ExperimentRequest) -> BaragPlan:
     after = read_date(settings.after) if settings.after.strip() else None
     if after is None and settings.after.strip():
         raise UsageError(
-            f"after={settings.after} is no date; write it as 2021-10-01, or leave it empty for any."
+            f"after={settings.after} is not a date; write it as 2021-10-01, or leave it empty for any."
         )
     _check_models(request, settings, after is not None)
     dates = read_dates(settings.dates) if settings.dates else {}

@@ -164,8 +164,8 @@ class BaragPlan:
         return verdict
 
     def check(self, question: str, answers: Sequence[str], text: Text) -> Flow:
-        """Ask for the verdicts on a question; the answer is ``Checks`` as JSON. A model that is not shown the article answers
-        only a question that its article answers."""
+        """Ask for the verdicts on a question; the answer is ``Checks`` as JSON. Only a question that its article answers is
+        also asked without the article."""
         checks, values = Checks(), {"QUESTION": question}
         if self.settings.answerable:
             checks = Checks((yield from self.ask(ANSWERABLE, values, text)))
@@ -190,7 +190,7 @@ class BaragPlan:
 
 
 def _response_format(schema: Json) -> Json:
-    """The option that makes a backend reply in this form, which is named after its required field."""
+    """The option that forces this form of reply; its name is the required field."""
     (name,) = schema["required"]
     return {
         "response_format": {
@@ -201,7 +201,7 @@ def _response_format(schema: Json) -> Json:
 
 
 def mentions_its_text(question: str) -> str:
-    """Words by which a question points at the text that it was made of, or ''.
+    """The words with which a question refers to the text that it was made from, or ''.
 
     >>> mentions_its_text("What does the article say of Titan?"), mentions_its_text("Who wrote the text of the treaty?")
     ('the article', '')

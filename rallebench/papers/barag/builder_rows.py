@@ -69,7 +69,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class DatedArticle:
-    """An article and its date, as it is written."""
+    """An article with its date, unparsed."""
 
     id: str
     title: str
@@ -119,7 +119,7 @@ class RecencyRow:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRow:
-    """A question as the stage of questions writes it. ``verdict``: the request that gave it, at the first of its questions."""
+    """A question, as written to the stage's file. ``verdict``: the request that produced it, kept with its first question."""
 
     id: str
     article: str
@@ -141,7 +141,7 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuestion:
-    """A question of the stage of questions. ``article``: the id of the article that it is about."""
+    """A question, as read from the stage's file. ``article``: the id of its article."""
 
     id: str
     question: str = ""

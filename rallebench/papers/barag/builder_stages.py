@@ -75,7 +75,7 @@ def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest[DatedArticle]:
 
 
 def _early(plan: BaragPlan, date: str) -> str:
-    """Return why an article is left out for its date, or ''. As in the study, the instant itself is not after it."""
+    """The reason to leave an article out for its date, or ''. As in the study, the instant itself is not after it."""
     if plan.after is None:
         return ""
     moment = read_date(date)
@@ -174,7 +174,7 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
 
 
 def _written_questions(article: ArticleDigest, episode: Episode) -> list[WrittenRow]:
-    """The questions in a model's reply, or one row that says why there is none."""
+    """The questions in a model's reply, or one row with the reason why there is none."""
     verdict = _verdict(episode)
     rows = [
         WrittenRow(f"{article.id}-q{n}", article.id, article.title, question, answers)
@@ -259,7 +259,8 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Check
 
 
 def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mapping[str, str]:
-    """Id → id of the first earlier question whose words overlap by ``least`` (0..1, more than 0) or more; each kept one only.
+    """Id → id of the first earlier question whose words overlap by at least ``least`` (0 < ``least`` <= 1); only questions
+    that are kept count.
 
     >>> near_duplicates([("a", "Who wrote Emma?"), ("b", "Who wrote Emma"), ("c", "Who wrote Persuasion?")], 0.8)
     {'b': 'a'}

@@ -1,8 +1,8 @@
-"""A better boolean agent at every threshold: a curve of quality against tokens instead of one point.
+"""A boolean agent that decides by a threshold: a curve of quality against tokens instead of one point.
 
-Every question is answered once without and once with passages. When passages are worth their tokens can then be decided afterwards by
-any number that was there before: the draft's confidence, its tokens' probabilities, the agreement of further samples, the
-retrieval's score.
+Every question is answered once without and once with passages. Afterwards any number that was known before the passages
+were read can decide which answer counts: the draft's confidence, its tokens' probabilities, the agreement of further
+samples, the retrieval's score.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ JUDGED = {
     "truthfulness": ("truthfulness",),
     "relevance": ("relevance",),
 }
-"""Quality → the judge's scores that it is the mean of."""
+"""Quality → the judge's scores of which it is the mean."""
 MEASURES = {
     "both": "mean of the judge's truthfulness and relevance, 1 to 5",
     "truthfulness": "the judge's truthfulness, 1 to 5",
@@ -77,7 +77,7 @@ MEASURES = {
     "grounded": "share of the answer's words that stand in the question's own article, 0 for one that declines",
 }
 READ_ALL = "Read all passages"
-"""The heading of the share of questions that read on where drafts have read some passages already."""
+"""The heading of the share of questions that read all passages, if drafts have read some."""
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
@@ -93,16 +93,16 @@ class CurveSettings:
         0,
         0,
         100,
-        about="further drafts; their agreement with the draft is then a signal, too",
+        about="further drafts, whose agreement with the draft is a signal",
     )
     logprobs: bool = declare(
-        bool, False, about="ask the model for its tokens' probabilities, a signal, too"
+        bool, False, about="ask the model for its tokens' probabilities, also a signal"
     )
     ask: bool = declare(
         bool, False, about="ask the model as barag-advanced does: a point beside the curve"
     )
     thresholds: str = declare_text(
-        "as in 0.2,0.5; default: where every tenth of the questions begins to read", many=True
+        "as in 0.2,0.5; default: one at every tenth of the questions", many=True
     )
     quality: str = declare_text(
         "auto: both with a judge, else f1, else grounded", "auto", *MEASURES
@@ -117,7 +117,7 @@ class CurveSettings:
     form=dataclass_form(CurveSettings),
 )
 def boolean_curve(request: ExperimentRequest) -> Experiment:
-    """BARAG done better: reading by a draft's uncertainty or the retrieval's score, quality against tokens over all thresholds."""
+    """BARAG with a threshold: passages read by a draft's uncertainty or the retrieval's score; quality against tokens."""
     settings = request.read(CurveSettings)
     thresholds = values_in("thresholds", settings.thresholds, Setting(float, 0))
     study = read_study(
@@ -221,7 +221,7 @@ def _judges(study: Study, settings: CurveSettings) -> tuple[Scorer, ...]:
 
 
 def _quality(wish: str, study: Study, has_judge: bool) -> str:
-    """The quality that the curve shows. Raises UsageError where the questions do not allow it."""
+    """The quality that the curve shows. Raises UsageError if the questions do not allow it."""
     own = study.quality
     best = "both" if has_judge else "".join(own[:1])
     quality = best if wish == "auto" else wish
@@ -240,7 +240,7 @@ def _quality(wish: str, study: Study, has_judge: bool) -> str:
 def _case(
     qid: str, branches: Branches, values: Mapping[str, Values], quality: str
 ) -> BranchedCase | None:
-    """None where a score or a count is not known."""
+    """The case of a question; None if a score or a count is unknown."""
     names = JUDGED.get(quality, ("worth",))
     scores = [values.get(f"{branch}_{name}", {}).get(qid) for branch in BRANCHES for name in names]
     decision = (branches.decision,) if branches.decision else ()
@@ -352,7 +352,8 @@ def _trial_note(signal: str, point: CurvePoint, full: CurvePoint) -> str:
 def _tests(
     study: Study, quality: str, tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
 ) -> tuple[Table, ...]:
-    """The ends, the model asked, and each threshold on the questions that it was not chosen on, against reading always."""
+    """Tests against reading always: of drafts alone, of the model's own decision, and of each threshold on the held-out
+    questions."""
     clusters = find_clusters(study.set.examples).of
     bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
     return test_table(
@@ -365,7 +366,7 @@ def _tests(
 
 
 def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:
-    """The saving of the cheapest threshold that is as good as reading always."""
+    """A sentence on the cheapest threshold that is as good as reading always."""
     if best is None:
         return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
     return (

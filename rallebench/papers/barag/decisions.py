@@ -53,7 +53,7 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
 
 
 def _inside(value: Mapping[str, Any], name: str) -> Any:
-    """The argument in any case of letters, also inside the ``arguments`` of a call in text."""
+    """The argument, whatever the case of its letters, also inside the ``arguments`` of a call in text."""
     fields = {str(key).lower(): content for key, content in value.items()}
     if name not in fields and isinstance(
         fields.get("arguments", fields.get("parameters")), Mapping

@@ -1,4 +1,4 @@
-"""BARAG's judge, of truthfulness and relevance, as a judge of a run's answers by the articles of their questions."""
+"""BARAG's judge of truthfulness and relevance; it judges the answers of a run by the articles of their questions."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def make_judge(
     branch: str = "",
     text: Callable[[Episode], str | None] = lambda episode: episode.answer,
 ) -> JudgeScorer:
-    """The judge that the settings name. Raises UsageError, BadFileError for its prompts.
+    """The judge of these settings. Raises UsageError, and BadFileError for its prompts.
 
     ``examples``: each with its article, as ``articles.article_example`` makes them. ``branch``: the name of the ``text`` of an
     episode that is judged instead of its answer; it stands before the columns.
@@ -138,7 +138,7 @@ def judge_study(
 
 
 def judged_values(judgement: Episode) -> Values:
-    """The scores of one judgement, with their spread where an answer was judged more than once."""
+    """The scores of one judgement, and their spread if the answer was judged more than once."""
     values: dict[str, float | None] = dict(judgement_scores(judgement))
     parsed = read_judgement(judgement)
     several = [single.values for single in parsed.each if not single.failure]

@@ -1,4 +1,4 @@
-"""The boolean-agent study over articles with questions: several ways of answering, what each costs, and what a judge says."""
+"""The boolean-agent study on articles with questions: several ways of answering, their costs, and a judge's scores."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LABELS = {
 }
 OTHER = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
 ALONE = frozenset(("baseline", "gt"))
-"""The modes that search for nothing."""
+"""The modes that do not search."""
 DECIDING = frozenset(("basic", "advanced"))
 """The modes that ask the model whether to search."""
 
@@ -91,7 +91,7 @@ class ModesSettings:
     form=dataclass_form(ModesSettings),
 )
 def modes(request: ExperimentRequest) -> Experiment:
-    """BARAG: never, always, or on the model's own decision reading passages; tokens of all calls, and a judge's scores."""
+    """BARAG: passages read never, always, or by the model's own decision; tokens of all calls, and a judge's scores."""
     settings = request.read(ModesSettings)
     llm = settings.judge.judge
     names = values_in("modes", settings.modes, Setting(str, "", choices=ALL, required=True))
@@ -156,7 +156,7 @@ PRINTED = {"baseline": "Baseline", "naive": "NRAG", "advanced": "BARAG"}
 SETS = {"A_r_first300": "barag_table2", "A_r": "barag_table2", "A_f": "barag_table3"}
 """Set of articles → the paper's table of its ways to answer."""
 OFFICIAL_SETS = {"A_r": "A_r_first300"}
-"""Set → the articles of it that the paper measured."""
+"""Set → the part of it that the paper measured."""
 ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
 """Way to answer → its columns in Table I."""
 
@@ -164,7 +164,7 @@ ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
 def _own_rows(
     study: Study, judge: str, results: Mapping[str, RunResult], summaries: Mapping[str, Summary]
 ) -> Iterator[OwnRow]:
-    """Our rows of Tables I to III. The scores are a judge's, of the articles of the paper's own sets."""
+    """Our rows of Tables I to III, with a judge's scores, for the paper's own sets of articles."""
     request, name = study.request, study.name.removesuffix("_first300")
     index = study.agent.retriever
     differs = differs_by(
@@ -197,7 +197,7 @@ def _own_rows(
 def _table(
     title: str, summaries: Mapping[str, Summary], results: Mapping[str, RunResult], study: Study
 ) -> Table:
-    """Tables II and III, and what an answer is worth without a judge."""
+    """Tables II and III, with the measures that need no judge."""
     names = (*study.quality, "declined")
     bare = runs_table(title, summaries)
     rows = tuple(
@@ -207,7 +207,7 @@ def _table(
 
 
 def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
-    """The tokens of encoders and of the judge, where there are any."""
+    """The tokens of encoders and of the judge, if any were counted."""
     names = [name for name in OTHER if any(each.get(name, 0) != 0 for each in counts.values())]
     if not names:
         return ()

@@ -1,10 +1,9 @@
-"""Quality against tokens over every threshold, from one run in which every question has both branches.
+"""Quality against tokens at every threshold, from one run in which every question has both branches.
 
-A case has the worth and the cost of its draft and of its answer with passages, and the numbers by which an agent could
-choose between them. So each
-threshold of each signal is a sum over the cases; nothing is asked again. The published runs have a scored answer of every question
-without retrieval, with it, and the agent's own: so its decisions are set against a coin that reads as often, and against the better of
-the two answers each time.
+A case has the worth and the cost of its draft and of its answer with passages, and the signals by which an agent could
+choose between them. Each threshold of each signal is a sum over the cases; nothing is asked again. The published runs have
+a scored answer to every question without retrieval, with retrieval, and by the agent; its decisions are compared with a
+coin that reads as often, and with the better answer each time.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ Tokens = tuple[int, int]
 STEPS = 10
 """An automatic curve cuts at every tenth of the questions."""
 FEWEST = 20
-"""Fewer questions are not divided into those that a threshold is chosen on and those that it is tried on."""
+"""The fewest questions that are divided into one half to choose a threshold and one half to test it."""
 ENOUGH = 0.99
 """A point is as good as reading always if it keeps this share of its quality."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchedCase:
-    """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) of the draft, of its further samples, of the
-    yes-or-no question, of the answer with passages. ``signals``: name → value, None where it is not known. ``wants``: what
-    the model said when it was asked, None if it was not, or said nothing clear."""
+    """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) of the draft, its further samples, the
+    yes-or-no question, and the answer with passages. ``signals``: name → value, None if unknown. ``wants``: the model's own
+    decision, None if it was not asked or was unclear."""
 
     qid: str
     draft_worth: float
@@ -50,7 +49,7 @@ class BranchedCase:
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A way of choosing, over all cases. ``threshold``: None where there is none; ``share``: of questions that read;
+    """A way of choosing, over all cases. ``threshold``: None for a choice without one; ``share``: of questions that read;
     ``coin``: the quality of reading as many at random; ``worth``: question → the quality of its answer."""
 
     name: str
@@ -64,7 +63,7 @@ class CurvePoint:
 
     @property
     def tokens(self) -> int:
-        """Sent and written, over all questions."""
+        """The tokens sent and written, over all questions."""
         return self.n_in + self.n_out
 
     def to_json(self) -> Json:
@@ -81,7 +80,7 @@ class CurvePoint:
 
 
 def never(cases: Sequence[BranchedCase], seen: int = 0) -> CurvePoint:
-    """Drafts only. ``seen``: passages that a draft has read; then this is no answering without retrieval, and not called so."""
+    """Drafts only. ``seen``: the number of passages that a draft has read; the name says so, as this is not without retrieval."""
     name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
     return _point(name, cases, [False] * len(cases))
 
@@ -92,7 +91,7 @@ def always(cases: Sequence[BranchedCase]) -> CurvePoint:
 
 
 def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
-    """The better branch of every question, the cheaper one where they are worth the same: no agent can do better."""
+    """The better branch of every question, or the cheaper one of two that are worth the same; no agent can do better."""
     better = [
         (case.read_worth, -sum(case.read_tokens)) > (case.draft_worth, -sum(case.draft_tokens))
         for case in cases
@@ -114,7 +113,8 @@ def curve(
 ) -> tuple[CurvePoint, ...]:
     """One point per threshold, fewest questions read first; of thresholds that read the same questions, the first.
 
-    A certainty costs its draft (and its samples) also where passages are read then; the score of a retrieval costs nothing.
+    A certainty costs its draft (and its samples) even if passages are read afterwards; the score of a retrieval costs
+    nothing.
     """
 
     def cost(case: BranchedCase, read: bool) -> Tokens:
@@ -147,9 +147,9 @@ def cuts(cases: Sequence[BranchedCase], signal: str) -> tuple[float, ...]:
 
 
 def signal_auroc(cases: Sequence[BranchedCase], signal: str) -> float | None:
-    """How well the signal tells the questions that passages help from the others: the area under the ROC curve, 0.5 for chance.
+    """The area under the ROC curve of a signal for the questions that passages help; 0.5 is chance.
 
-    None where all questions are alike, or the signal is not known of some.
+    None if passages help all questions or none, or if the signal is unknown for some.
     """
     from scipy.stats import mannwhitneyu
 
@@ -171,9 +171,9 @@ def as_good(points: Sequence[CurvePoint], best: CurvePoint) -> CurvePoint | None
 
 
 def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, CurvePoint] | None:
-    """(the point, reading always) over every second question, by the threshold that is ``as_good`` on the others.
+    """(the point, reading always) over every second question, with the threshold that is ``as_good`` on the others.
 
-    None where there are fewer than 20 questions, or no threshold is.
+    None for fewer than 20 questions, or if no threshold is as good.
     """
     mine, others = cases[::2], cases[1::2]
     if len(cases) < FEWEST:

@@ -26,13 +26,13 @@ NEEDED = ("title", "question", "answer")
 JSON_NAMES = {"n_in": "n_input_tokens", "n_out": "n_output_tokens"}
 NUMBERS = ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
 MAX_TOKEN_COUNT = 1e15
-"""More than any count of tokens: with a larger value, or with none, a sum would say nothing."""
+"""The largest number of tokens that is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """An answer. Scores are None where none could be read, tokens where the backend counts none. ``read``: whether passages were
-    read: the file's own ``retrieved``, or a context; the published naive runs have the one without the other."""
+    """An answer. Scores are None if they could not be read, tokens if the backend counts none. ``retrieved``: the file's own
+    flag; the published naive runs have a context without it."""
 
     id: str
     title: str
@@ -47,7 +47,7 @@ class AnswerRow:
 
     @property
     def read(self) -> bool:
-        """Passages were put before the model. Two published runs keep the draft as the context where none were."""
+        """True if the model was given passages. Two published runs keep the draft as the context where it was not."""
         return self.retrieved or self.context.startswith(JOIN)
 
     @property
@@ -199,7 +199,7 @@ def _row(row: Json, where: str) -> AnswerRow:
 
 
 def _must_be(key: str, value: Any) -> str:
-    """The permitted values of a number or the flag in words, '' if its value is permitted. A text for the flag is refused:
+    """The permitted values of a number or the flag in words, '' if its value is permitted. Text is refused for the flag, as
     "no" would count as true."""
     if value is None:
         return ""
@@ -211,11 +211,11 @@ def _must_be(key: str, value: Any) -> str:
 
 
 Key = tuple[str, str, int]
-"""Title, question, and which of its repetitions: BARAG's A_f asks some questions twice."""
+"""Title, question, and the number of its repetition; BARAG's A_f asks some questions twice."""
 
 
 def by_question(rows: Iterable[AnswerRow]) -> dict[Key, AnswerRow]:
-    """The rows by what they answer, so that runs over the same questions can be matched; none is lost."""
+    """The rows by question, repetitions included, to match runs over the same questions."""
     repetitions: Counter[tuple[str, str]] = Counter()
     keyed = {}
     for row in rows:
@@ -248,8 +248,8 @@ PERFECT = 5
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``n_in``, ``n_out`` are None where a backend counted no tokens. ``retrieved``: how many answers were given with
-    passages; ``flagged``: how many say so of themselves. ``scored``: how many have scores, over which the means are."""
+    """The sums of a run. ``n_in``, ``n_out``: None if a backend counted no tokens. ``retrieved``: number of answers given with
+    passages; ``flagged``: number with the file's own flag; ``scored``: number with scores, which the means are over."""
 
     n: int
     scored: int
@@ -308,7 +308,7 @@ def summarize(rows: Sequence[AnswerRow]) -> Summary:
 
 
 def find_bin(total: float) -> int:
-    """The bin that a sum of two scores falls in; one between two falls in the upper.
+    """The bin of a sum of two scores; a sum between two bins falls in the upper.
 
     >>> find_bin(2), find_bin(9.5), find_bin(10)
     (2, 10, 10)
@@ -317,7 +317,7 @@ def find_bin(total: float) -> int:
 
 
 def sum_counts(counts: Iterable[int | None]) -> int | None:
-    """The sum; None where one is not known."""
+    """The sum, None if a count is unknown."""
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)
 
@@ -329,7 +329,7 @@ def runs_table(title: str, rows: Mapping[str, Summary]) -> Table:
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
-    """Truthfulness + relevance, counted in unit bins; the mean stands in the series' name."""
+    """Truthfulness + relevance in unit bins; the name of a series holds its mean."""
     series = {
         f"{name} (mean {summary.total:.2f})": tuple(
             (str(center), count) for center, count in summary.histogram.items()

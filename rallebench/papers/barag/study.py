@@ -150,12 +150,11 @@ class Study:
         decides: bool = False,
         drafts: bool = False,
     ) -> RunRequest:
-        """The questions, or ``examples``, answered by ``flow(question, agent=agent)``.
+        """The run of the questions, or of ``examples``, by ``flow(question, agent=agent)``.
 
-        ``settings``: all that changes an answer beside the agent's; ``score``, ``columns``, ``judges``: as of ``scored_run``.
-        ``searches``: whether the flow reads the index; ``decides``: whether it asks the model for decisions; ``drafts``:
-        whether it drafts or decides, by the agent's ``drafter``. With ``calls=auto``
-        a decision is asked for in words where the model drops tools.
+        ``settings``: the flow's own that change an answer; ``score``, ``columns``, ``judges``: see ``scored_run``.
+        ``searches``: the flow reads the index; ``decides``: it asks the model for decisions; ``drafts``: it drafts or
+        decides with the agent's ``drafter``. With ``calls=auto`` a model that drops tools is asked for decisions in words.
         """
         settings = {**self.settings, **settings, **self.wording.run_settings}
         llms = dict.fromkeys((self.request.llm, *(self.agent.drafter,) * drafts))
@@ -255,7 +254,7 @@ def with_references(questions: ArticleSet, path: str) -> ArticleSet:
 
 
 def sum_tokens(steps: Iterable[Step]) -> tuple[int | None, int | None]:
-    """(sent, written) over all calls of a language model; None where a backend counted nothing."""
+    """(sent, written) over all calls of a language model; None if a backend did not count them."""
     calls = [step for step in steps if isinstance(step.request, Generate)]
     return sum_counts(map(step_prompt_tokens, calls)), sum_counts(
         map(step_completion_tokens, calls)
@@ -263,7 +262,7 @@ def sum_tokens(steps: Iterable[Step]) -> tuple[int | None, int | None]:
 
 
 def answer_costs(episode: Episode) -> Values:
-    """The tokens of an episode, None where a backend counted none; ``retrieved`` and ``undecided`` are 1 or 0."""
+    """The tokens of an episode, None if a backend did not count them; ``retrieved`` and ``undecided`` are 1 or 0."""
     sent, written = sum_tokens(episode.steps)
     return {
         "n_input_tokens": sent,
@@ -275,7 +274,7 @@ def answer_costs(episode: Episode) -> Values:
 
 
 def with_articles(study: Study) -> tuple[Example, ...]:
-    """The questions, each with its own article as its one passage, as far as a judge sees it."""
+    """The questions, each with its own article as the only passage, cut as for the judge."""
 
     def with_article(example: Example) -> Example:
         text, title = example.gold.reference[:ARTICLE_CHARACTERS], str(example.record["title"])
@@ -286,7 +285,7 @@ def with_articles(study: Study) -> tuple[Example, ...]:
 
 
 def answer_worth(study: Study, example: Example, answer: str) -> Values:
-    """The values of an answer without a judge; see ``DEFINITIONS``."""
+    """The values of an answer that need no judge; see ``DEFINITIONS``."""
     declined = declines(answer)
     values: dict[str, float | None] = {"declined": float(declined)}
     if study.set.answers:
@@ -303,7 +302,7 @@ def answer_worth(study: Study, example: Example, answer: str) -> Values:
 
 
 def shared_words(answer: str, article: str) -> float:
-    """Share of the answer's words that stand in the article.
+    """Share of the answer's words that occur in the article.
 
     >>> shared_words("the red car", "A red house."), shared_words("", "x")
     (0.5, 0.0)
@@ -318,7 +317,7 @@ def has_read(episode: Episode) -> bool:
 
 
 def answer_rows(study: Study, result: RunResult) -> list[AnswerRow]:
-    """A run's answers as a run file has them, with a judge's scores where it has any."""
+    """The answers of a run as rows of a run file, with a judge's scores if there are any."""
     truthfulness, relevance = (result.values.get(name, {}) for name in SCORES)
     return [
         _row(study, example, result.episodes[qid], (truthfulness.get(qid), relevance.get(qid)))
@@ -330,7 +329,7 @@ def answer_rows(study: Study, result: RunResult) -> list[AnswerRow]:
 def _row(
     study: Study, example: Example, episode: Episode, scores: tuple[float | None, float | None]
 ) -> AnswerRow:
-    """In the original the flag stays down where retrieval is no decision."""
+    """The row of an answer. In the original the flag is false if retrieval is not a decision."""
     sent, written = sum_tokens(episode.steps)
     read = has_read(episode)
     title = str(example.record.get("title") or "")

@@ -1,8 +1,8 @@
-"""Tables I to III of the boolean-agent study (arXiv:2403.00820) from run files; nothing is asked.
+"""Tables I to III of the boolean-agent study (arXiv:2403.00820) from run files; no model is asked.
 
-The published data may hold a part of each run only: the means over the rows present are shown beside the whole run's own
-figures, where a manifest gives them, and beside what the paper prints. A printed cell agrees with a figure if rounding it to
-the cell's digits gives the cell.
+The published data may hold only a part of each run: the means over the rows present are shown beside the figures of the
+whole run, if a manifest gives them, and beside the printed ones. A printed cell agrees with a figure if rounding the figure
+to the cell's digits gives the cell.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ RUNS: Mapping[str, Mapping[str, str]] = {
         "BARAG": "A_f_20240125_112730",
     },
 }
-"""Table → label of a row → the released run that it is made from, '' if its answers were not released."""
+"""Table → label of a row → the released run behind it, '' if its answers were not released."""
 
 
 ALWAYS = "retrieval is by definition, the file's own flag is 0"
@@ -75,7 +75,7 @@ class Printed(NamedTuple):
 
 
 def printed_rows(name: str) -> tuple[Printed, ...]:
-    """The rows of a printed table, such as ``Table II``, as the paper has them."""
+    """The rows of a printed table, such as ``Table II``."""
     table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
     if name == "Table I":  # printed with a column for every set of articles
         cells = {
@@ -94,7 +94,7 @@ def printed_rows(name: str) -> tuple[Printed, ...]:
 
 
 def printed_table(name: str, runs: Runs) -> Table:
-    """One printed table, three lines a row: over the rows present, of the whole run, as printed; and whether the last two agree."""
+    """One printed table, with three lines for a row (rows present, whole run, printed) and a verdict on the last two."""
     rows: list[tuple[Any, ...]] = []
     fields = tuple(printed_rows(name)[0].cells)
     for printed in printed_rows(name):
@@ -118,7 +118,7 @@ def printed_table(name: str, runs: Runs) -> Table:
 
 
 def _wrong(printed: Printed, whole: WholeRun) -> Iterator[tuple[str, str, float]]:
-    """(field, the printed cell, the whole run's value) of every cell that the whole run does not give."""
+    """(field, printed cell, value of the whole run) of every cell that disagrees with the whole run."""
     for field, cell in printed.cells.items():
         value = whole.figure(field)
         if value is not None and not agrees(cell, value):
@@ -131,7 +131,7 @@ def exact(value: float | None) -> str | int | None:
 
 
 def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
-    """The printed cells that the whole run does not give, one phrase each."""
+    """A phrase for each printed cell that disagrees with the whole run."""
     if printed.run not in runs:
         return
     run, _ = runs[printed.run]
@@ -196,7 +196,7 @@ class TablesSettings:
     form=dataclass_form(TablesSettings),
 )
 def tables(request: ExperimentRequest) -> Experiment:
-    """BARAG, Tables I to III from run files: means, tokens, retrievals, beside the whole runs' and the printed figures."""
+    """BARAG, Tables I to III from run files: means, tokens and retrievals beside the figures of whole runs and of the paper."""
     files = read_runs(request.read(TablesSettings).runs)
     read = (replace(run, rows=run.rows[: request.limit]) for run in files)
     runs = {run.name: (run, summarize(run.rows)) for run in read}
@@ -228,7 +228,7 @@ def tables(request: ExperimentRequest) -> Experiment:
 
 
 def _tests(runs: Runs) -> tuple[Table, ...]:
-    """The ways to answer of Tables II and III against each other, on the questions that both files hold."""
+    """The ways of answering in Tables II and III compared, on the questions that both files hold."""
     sides: dict[tuple[str, str], Sides] = {}
     for table in ("Table II", "Table III"):
         rows = {
@@ -282,7 +282,7 @@ def _notes(runs: Runs) -> Iterator[str]:
 
 
 def _costs(runs: Runs) -> Iterator[str]:
-    """The tokens of the agent against retrieving always, by the whole runs where they are known."""
+    """A sentence on the tokens of the agent compared with retrieving always, for whole runs if they are known."""
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
         names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
         if not runs.keys() >= set(names):
@@ -298,7 +298,7 @@ def _costs(runs: Runs) -> Iterator[str]:
 
 
 def _choices(runs: Runs) -> Iterator[Table]:
-    """The published agents against a coin and against the better answer each time."""
+    """The published agents compared with a coin and with the better answer each time."""
     for table in ("Table II", "Table III"):
         names = list(RUNS[table].values())
         if all(name in runs for name in names):

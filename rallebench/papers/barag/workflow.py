@@ -64,9 +64,9 @@ class Prompts:
 class BaragAgent:
     """The settings of all modes. ``temperature``: of answers (decisions are greedy; None leaves it to the model).
 
-    ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two
-    user messages; ``merged`` sends system prompt, context and query as one user message. ``history``: whether earlier
-    turns are sent. ``logprobs``: whether the model returns them. ``draft_llm``: a cheaper model that drafts and decides; '' for ``llm``. An answer without
+    ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two user
+    messages, ``merged`` sends system prompt, context and query as one. ``history``: earlier turns are sent. ``logprobs``:
+    the model returns them. ``draft_llm``: a cheaper model that drafts and decides, '' for ``llm``; an answer without
     passages is then its draft.
     """
 
@@ -128,7 +128,7 @@ def refusal(question: Question) -> Outcome | None:
 def register_mode(
     name: str, *, form: Mapping[str, Setting] = MODE_FORM, needs_retriever: bool = True
 ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-    """Register ``flow(question, *, agent, …)`` as a workflow, which refuses a blank or too long query first."""
+    """Register ``flow(question, *, agent, …)`` as a workflow that refuses a blank or too long query."""
 
     def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
         @wraps(flow)
@@ -156,7 +156,7 @@ def baseline(question: Question, *, agent: BaragAgent) -> Flow:
 
 @register_mode("barag-naive")
 def naive(question: Question, *, agent: BaragAgent) -> Flow:
-    """Passages always, then one answer."""
+    """Always passages, then one answer."""
     result = yield Retrieve(agent.retriever, question.text, agent.k)
     reply = yield from answer(question, agent, agent.prompts.naive, result.hits)
     return Outcome(reply.text, READ)
@@ -172,7 +172,7 @@ def ground_truth(question: Question, *, agent: BaragAgent) -> Flow:
 
 @register_mode("barag-basic")
 def basic_agent(question: Question, *, agent: BaragAgent) -> Flow:
-    """The model may query the database, but should save tokens; then it answers."""
+    """The model decides whether to query the database, told to save tokens; then it answers."""
     sent = lay_out(agent.prompts.basic, _history(question, agent), (question.text,), agent)
     words = agent.prompts.basic_decide
     wants = yield from decision(sent, RETRIEVAL, "retrieve", agent, words, "auto")
@@ -271,7 +271,7 @@ def decision(
 
 
 def context_text(hits: Sequence[Hit]) -> str:
-    """The text of all chunks, '' without chunks. Each begins with its title, unless the index added it already.
+    """The text of all chunks, '' without chunks. Each begins with its title unless the index has added it.
 
     >>> from rallebench.core.types import Passage
     >>> context_text([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])

@@ -2,7 +2,7 @@
 
 The number is the draft's confidence (the embedded reader has one), the geometric mean of its tokens' probabilities, the
 agreement of samples with it (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best passage.
-``both`` runs both branches once, so that every threshold can be evaluated afterwards.
+``both_branches`` runs both branches once, so that every threshold can be evaluated afterwards.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def reads(signal: str, value: float | None, threshold: float) -> bool:
 
 @register_mode("barag-uncertain", form={**MODE_FORM, **dataclass_form(Rule)})
 def uncertain_agent(question: Question, *, agent: BaragAgent, rule: Rule) -> Flow:
-    """The draft is the answer if it is certain enough; else passages are read."""
+    """The draft is the answer if it is certain enough; otherwise passages are read."""
     hits: tuple[Hit, ...] | None = None
     if rule.signal == "retrieval" or rule.draft_passages:
         hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
@@ -139,7 +139,7 @@ def uncertain_agent(question: Question, *, agent: BaragAgent, rule: Rule) -> Flo
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """The steps of an episode of ``both``; ``decision`` is None if the model was not asked."""
+    """The steps of an episode of ``both_branches``; ``decision`` is None if the model was not asked."""
 
     draft: Step
     samples: tuple[Step, ...]
@@ -153,7 +153,7 @@ class Branches:
 
 
 def both_branches(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
-    """Retrieval, draft, samples, the yes-or-no question (``ask``), and the answer with passages, the episode's answer."""
+    """Retrieve, draft, sample, ask the yes-or-no question (``ask``), and answer with passages, which is the episode's answer."""
     if (refused := refusal(question)) is not None:
         return refused
     hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
@@ -166,7 +166,7 @@ def both_branches(question: Question, *, agent: BaragAgent, rule: Rule, ask: boo
 
 
 def find_branches(episode: Episode, samples: int, ask: bool) -> Branches | None:
-    """The steps of an episode of ``both``; None for a refused question."""
+    """The steps of an episode of ``both_branches``; None for a refused question."""
     generations = [step for step in episode.steps if isinstance(step.request, Generate)]
     if len(generations) != 2 + samples + ask:
         return None

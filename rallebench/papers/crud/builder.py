@@ -64,12 +64,12 @@ class CrudBuilderSettings:
     """The settings of the dataset builder ``crud``."""
 
     tasks: str = declare_tasks("as in summary,qa1, or quest_answer, or all")
-    source: str = declare_text("what the articles are; auto: as the file or folder looks", *SOURCES)
+    source: str = declare_text("kind of source; auto: recognised from the file or folder", *SOURCES)
     shortest: int = declare(int, 200, 1, 1_000_000, about="characters that an article must have")
     longest: int = declare(
         int, 4000, 100, 10_000_000, about="characters of an article that are used"
     )
-    random: bool = declare(bool, False, about="whether the limit draws articles at random")
+    random: bool = declare(bool, False, about="the limit draws articles at random")
     temperature: float = declare(float, 0.7, 0, 2)
     max_tokens: int = declare(int, 2048, 1, 100_000)
     seed: int = declare(int, 0, 0)
@@ -136,7 +136,7 @@ def _articles(
     kind, path = choose_source(request)
     if kind == "mediawiki":
         raise UsageError(
-            "CRUD-RAG's tasks are made of articles that lie here; save those of a wiki first, or take its dump."
+            "CRUD-RAG's tasks are made from local articles; save the articles of a wiki first, or use its dump."
         )
     return articles_stage(
         request,
@@ -327,11 +327,11 @@ WRITTEN: Mapping[str, WrittenTask] = {
 }
 OURS = frozenset(("id", "from", "articles", "keep", "why", "stamp", "edited"))
 OURS |= {"asked", "said", "unknown", "error_made", "checked"}
-"""Fields of a row that are in no record of CRUD-RAG's."""
+"""Fields of a row that do not belong to CRUD-RAG's records."""
 
 
 def _record(row: Row) -> Json:
-    """A row as CRUD-RAG has it; the further fields that a person added stay in it."""
+    """A row in CRUD-RAG's form, with the further fields that a person added."""
     members = fill(RowMembers, row)
     fields = {key: value for key, value in row.items() if key not in OURS}
     return {"ID": members.id, **fields, "gold_doc_ids": members.articles}

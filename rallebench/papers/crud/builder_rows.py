@@ -71,7 +71,7 @@ class RowMembers:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """A question's row as its record in KILT's form needs it."""
+    """The part of a question's row that its record in KILT's form needs."""
 
     id: str
     articles: Sequence[str]

@@ -1,4 +1,4 @@
-"""Texts cut between sentences and compared by their words: articles that belong together."""
+"""Texts that are cut between sentences, and grouped by their words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rallebench.metrics.words import words as words_of
 
 END = re.compile(r"[。！？；…]+[”’」』）》]*|[.!?]+[\"'”’)\]]*(?=\s|$)|\n\s*\n")
 LEAST = 10
-"""Characters that a part of a text must have."""
+"""The fewest characters of a part of a text."""
 TERMS, OPENING, CHANGED = 30, 120, 240
 RELATED, SAME = 0.15, 0.8
 
@@ -32,7 +32,8 @@ def halves(text: str) -> tuple[str, str] | None:
 
 
 def opening(text: str) -> tuple[str, str] | None:
-    """The first sentences, up to 120 characters and half of the text, and those behind them, up to 240; None for a text of one."""
+    """(the first sentences, up to 120 characters and half of the text; the next ones, up to 240); None for a text of one
+    sentence."""
     text = text.strip()
     ends, most = _ends(text), min(OPENING, len(text) // 2)
     first = next(
@@ -50,7 +51,7 @@ def _ends(text: str) -> list[int]:
 
 
 def is_changed(text: str, true: str) -> bool:
-    """Return whether a text is the other with a few words changed: not the same, and at least half of the words shared.
+    """Return whether a text is the other with a few words changed: not equal, but with at least half of the words shared.
 
     >>> is_changed("投资4.2亿元", "投资2.4亿元"), is_changed("投资2.4亿元", "投资2.4亿元"), is_changed("对不起", "投资2.4亿元")
     (True, False, False)
@@ -61,10 +62,10 @@ def is_changed(text: str, true: str) -> bool:
 
 
 def groups(texts: Mapping[str, str], size: int) -> list[tuple[str, ...]]:
-    """Groups of ``size`` articles (id → text) with rare words in common, each article in one at most, the closest first.
+    """Groups of ``size`` articles (id → text) that share rare words, the closest first; no article is in two groups.
 
-    An article joins one with which it shares at least 15 % of those of its 30 rarest words that other articles have, too,
-    weighted by rarity, unless most of the words of the shorter one are in both: that is the same report again.
+    Two articles are related if they share at least 15 % of their 30 rarest words that also occur elsewhere, weighted by
+    rarity. They are not if most words of the shorter one are in both: that is the same report again.
     """
     bags = {name: frozenset(_words(text.lower())) for name, text in texts.items()}
     often = Counter(word for bag in bags.values() for word in bag)

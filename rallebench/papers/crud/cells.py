@@ -57,7 +57,7 @@ FOLDER = "suites/crud"
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """How a model generates. ``options``: those that a backend may know."""
+    """The parameters of generation. ``options``: those that only some backends know."""
 
     temperature: float = 0.0
     max_tokens: int | None = None
@@ -287,7 +287,7 @@ def read_response(reply: str) -> str:
 
 
 def record_example(plan: CellPlan, record: Record) -> Example:
-    """A record as the loop takes it."""
+    """A record as an example of a run."""
     ids = [name for document in record.gold for name in sorted(document.ids)]
     provenance = {"provenance": [{"wikipedia_id": name} for name in ids]} if ids else {}
     query = plan.query(record)
@@ -303,7 +303,7 @@ def record_example(plan: CellPlan, record: Record) -> Example:
 
 
 def answer_values(plan: CellPlan, record: Record, episode: Episode) -> Values:
-    """Every number of one answer, none of an empty one; without a model those of the retrieval."""
+    """The metrics of one answer, none for an empty answer; without a model those of the retrieval."""
     ranks = reciprocal_ranks(record.gold, episode.hits)
     mrr = fmean(ranks) if ranks else None
     if not plan.request.llm:

@@ -1,4 +1,4 @@
-"""CRUD-RAG's one-factor grid: a base configuration, and every other one that differs from it in one factor."""
+"""CRUD-RAG's one-factor grid: a base configuration, and all that differ from it in one factor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rallebench.workspace.indexes.recipes import index_recipe
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A field per factor. ``chunk``: tokens; ``overlap``: % of them; ``embedding``: '' where no vectors are searched; ``llm``: ''
-    for none."""
+    """A field per factor. ``chunk``: in tokens; ``overlap``: in % of them; ``embedding``: '' if no vectors are searched;
+    ``llm``: '' for none."""
 
     chunk: int
     overlap: int
@@ -40,8 +40,9 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """``values``: factor → its values with their configurations, the base's among them. ``order``: every different configuration
-    once, as they are to be run. ``impossible``: factor, value → why no run has it."""
+    """A base and its variants. ``values``: factor → its values with their configurations, the base's included. ``order``:
+    every different configuration once, in the order of runs. ``impossible``: (factor, value) → the reason why it is not
+    run."""
 
     base: Config
     values: Mapping[str, Mapping[Any, Config]]
@@ -50,7 +51,7 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """Values of all factors together, as the paper counts them, the base once a factor."""
+        """The number of values of all factors, counted as in the paper: the base once for each factor."""
         return sum(map(len, self.values.values())) + len(self.impossible)
 
     def label(self, config: Config) -> str:
@@ -156,8 +157,8 @@ _MODELS = (
 
 
 def _run_order(configs: list[Config]) -> tuple[Config, ...]:
-    """One model after another; of one model those of the same index together, the deepest first: the cache answers the less deep
-    retrievals of a query from its deepest."""
+    """One model after another, and for each model one index after another, the deepest retrieval first: the cache answers
+    shallower retrievals of a query from the deepest."""
     llms = list(dict.fromkeys(config.llm for config in configs))
     indexes = list(dict.fromkeys(config.index for config in configs))
 

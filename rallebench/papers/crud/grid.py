@@ -43,7 +43,7 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
     tasks = chosen if request.llm else tuple(task for task in chosen if task.ranked)
     if not tasks:
         raise UsageError(
-            "Without a language model only what is retrieved is scored, and these tasks have no gold documents.",
+            "Without a language model only the retrieval is scored, and these tasks have no gold documents.",
             hint=Hint("choose", "llm"),
         )
     if request.llm:

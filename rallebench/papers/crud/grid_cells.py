@@ -118,7 +118,7 @@ def perform_grid(
 def _indexes(
     outcomes: Outcomes, recipes: Mapping[str, IndexRecipe]
 ) -> Generator[IndexRequest, IndexResult, dict[str, str]]:
-    """Kind of list → the name of its index, each requested once. Raises its RalleError if one cannot be had."""
+    """Kind of list → the name of its index; each index is requested once. Raises the RalleError of an index that failed."""
     for recipe in recipes.values():
         label = describe(recipe)
         if label not in outcomes.indexes:

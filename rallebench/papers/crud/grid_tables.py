@@ -25,11 +25,11 @@ HEADS: Mapping[str, str] = {
 }
 """Metric → its heading, in the order of a table."""
 NO_BETTER = ("length",)
-"""Metrics of which more is not better."""
+"""Metrics for which more is not better."""
 
 
 def scored_metrics(outcomes: Outcomes) -> list[str]:
-    """The metrics that any cell has a mean of, in the order of a table."""
+    """The metrics with a mean in any cell, in the order of a table."""
     means = [mean for cell in outcomes.ran.values() for mean in cell.answered.means.items()]
     scored = {name for name, mean in means if mean.n}
     return [name for name in HEADS if name in scored]
@@ -54,7 +54,7 @@ def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
 
 
 def _varied_factors(outcomes: Outcomes) -> list[str]:
-    """The factors with a value beside the base's; all where none has one, for the base's own figures."""
+    """The factors with a value besides the base's, or all factors if none has, for the base's own figures."""
     values = outcomes.grid.values
     return [factor for factor in values if len(values[factor]) > 1] or list(values)
 
@@ -142,7 +142,7 @@ def grid_notes(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str
         yield from suites.suite_notes(base)
     if left_out:
         names = ", ".join(task.name for task in left_out)
-        yield f"Without a language model only what is retrieved is scored; of {names} no gold documents are known, so they were left out."
+        yield f"Without a language model only the retrieval is scored; {names} were left out, as their gold documents are unknown."
     for cell in base:
         n = cell.answered.n
         if not cell.plan.request.llm:
@@ -168,7 +168,7 @@ def grid_notes(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str
 
 
 def failures(outcomes: Outcomes) -> dict[str, str]:
-    """Label of a cell without a result → why, in one sentence."""
+    """Label of a cell without a result → its error, one sentence."""
     label = outcomes.grid.label
     return {
         f"{task} {label(config)}": str(error) for (config, task), error in outcomes.failed.items()

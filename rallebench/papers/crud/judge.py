@@ -1,7 +1,7 @@
-"""RAGQuestEval: how much of a reference can be learnt from an answer (CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043, section 3.3).
+"""RAGQuestEval: the share of a reference that can be learnt from an answer (CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043, section 3.3).
 
-A model asks questions on the reference; then the reference answers them, and the answer that is judged does. 无法推断 says
-that a text does not answer a question.
+A model asks questions on the reference, and answers them from the reference and from the answer that is judged. 无法推断
+means that a text does not answer a question.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ QUESTIONS_FORM = {
         },
     },
 }
-"""The form of the reply with the questions, for a model that enforces it: few enough for MAX_TOKENS."""
+"""The form of the reply with the questions, for a backend that enforces it; few enough for MAX_TOKENS."""
 _STRICT = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
 _LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL | re.IGNORECASE)
 
@@ -103,7 +103,7 @@ def reference_for(example: Example) -> str:
 
 
 def judgement_values(episode: Episode) -> Mapping[str, float]:
-    """Precision and recall of one judgement; none of one that could not be read."""
+    """Precision and recall of one judgement, none if it could not be read."""
     return read_judgement(episode).values
 
 
@@ -128,7 +128,7 @@ def ragquesteval(
     seed: int = 0,
     known: QuestEntry | None = None,
 ) -> Flow:
-    """How much of the reference the answer tells: precision and recall over questions that a model asks on it.
+    """Precision and recall of an answer over questions that a model asks about the reference.
 
     An empty answer tells nothing: 0 and 0. ``known``: the reference's questions and answers, if they exist
     already; then only the text is asked. ``precision``: see ``quest_scores``. ``compat`` "original" reads replies as CRUD-RAG's code does.
@@ -246,8 +246,8 @@ class QuestionsReply:
 def read_questions(reply: str, *, strict: bool = False) -> QuestEntry | None:
     """The questions that a model wrote; None if the reply holds no object with questions.
 
-    ``strict``: the whole reply must be JSON, as in the original. Otherwise prose, fences and thoughts around it do no
-    harm, and the last such object counts.
+    ``strict``: the whole reply must be JSON, as in the original. Otherwise prose, fences and thoughts around it are
+    ignored, and the last such object counts.
 
     >>> read_questions('Sure:\\n{"key_info": ["a"], "question": ["b?"]}')
     QuestEntry(question=('b?',), key_info=('a',), answers=None, text_answers=None)
@@ -311,7 +311,7 @@ def _answer(text: str) -> str:
 
 
 def number_lines(questions: Sequence[str]) -> str:
-    """Questions as a prompt lists them.
+    """Number the questions for a prompt.
 
     >>> number_lines(["谁？", "何时？"])
     '1. 谁？\\n2. 何时？'

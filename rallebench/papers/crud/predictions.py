@@ -1,4 +1,4 @@
-"""CRUD-RAG's own result files, one JSON document per task: written, their answers used again, and ``score --suite crud``."""
+"""CRUD-RAG's own result files, one JSON document per task: their rows and means, answers to reuse, and ``score --suite crud``."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NAMES = {"similarity": "bertScore"}
 """Ours → CRUD-RAG's, where they differ."""
 SCORED_ANEW = tuple(name for name in METRICS if name != "similarity")
 NEAR = 1e-6
-"""Two values of a metric that differ by less are equal."""
+"""The smallest difference between two values of a metric that counts."""
 
 
 def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:
-    """Where CRUD-RAG would write a task's results: collection, k and the kind of model are in the folder's name."""
+    """The path of a task's results in CRUD-RAG's layout: the folder's name holds collection, k and the kind of model."""
     folder = f"{plain_name(index or 'none')}_top{k}_{plain_name(request.workspace.llm(request.llm).backend)}"
     return f"output/{folder}/{task.file}_{plain_name(request.llm)}.json"
 
@@ -170,7 +170,7 @@ def _result_row(row: object, path: Path, number: int) -> ResultRow:
 
 @SCORERS.register("crud")
 def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
-    """CRUD-RAG's ``results`` (id, log.generated_text, log.ground_truth_text, log.quest_eval_save), every number anew.
+    """Score CRUD-RAG's ``results`` (id, log.generated_text, log.ground_truth_text, log.quest_eval_save) anew.
 
     ``gold``: the records, by whose references each row is scored instead of by its own ``ground_truth_text``. Rows without a
     text are ``invalid`` and in no mean; RAGQuestEval is scored where its answers were kept. ``differ``: metric → rows

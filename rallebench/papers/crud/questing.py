@@ -220,9 +220,9 @@ class QuestCounts:
 
 
 def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
-    """Add the new questions to the file, for all later cells; entries that are there stay as they are.
+    """Add the new questions to the file, for all later cells; existing entries are kept.
 
-    The key of an entry is the record's id, or, where that has another entry, the id and the digest of the reference.
+    The key of an entry is the record's id, or the id and the digest of the reference if the id has another entry.
     """
     entries = dict(judging.known)
     judgements = answered.judgements.get(judging.judge.name, {})

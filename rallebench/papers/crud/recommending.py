@@ -1,4 +1,4 @@
-"""CRUD-RAG's recommendations (its Table 9) made from a grid: a value is recommended only where a difference is shown."""
+"""CRUD-RAG's recommendations (its Table 9) from a grid; a value is recommended only if a difference is shown."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def _scores(cell: Cell, metric: str) -> dict[str, float | None]:
 def recommend(
     factor: GridFactor, base: Any, values: Sequence[Any], compared: Versus
 ) -> tuple[str, Any]:
-    """(the recommendation for a factor in words, its value; None where no difference is shown).
+    """(the recommendation for a factor in words, its value; None if no difference is shown).
 
-    The best of the values that are shown to be better than the base; the base where others are only shown to be worse.
+    The best of the values that are shown to be better than the base, or the base if values are only shown to be worse.
     """
     gaps = {value: pair.difference or 0.0 for value, pair in compared.items() if pair.significant}
     best = max(gaps, key=lambda value: gaps[value], default=None)
@@ -123,7 +123,7 @@ def _gap(paired: PairedComparison) -> str:
 
 
 def recommendation_table(outcomes: Outcomes, heading: str) -> Table:
-    """A row per scenario as this grid has it, and below it the paper's. ``heading``: of the metric that decides."""
+    """A row per scenario from this grid, followed by the paper's. ``heading``: of the deciding metric."""
     metric = outcomes.metric
     ran = {task for _, task in outcomes.ran}
     groups = {name: tasks for name, (_, *tasks) in SCENARIOS.items() if ran.intersection(tasks)}
@@ -156,7 +156,7 @@ def recommendation_table(outcomes: Outcomes, heading: str) -> Table:
 
 
 def papers_row(scenario: str) -> dict[str, str]:
-    """Factor → the paper's recommendation in a scenario, in its words."""
+    """Factor → the paper's recommendation in a scenario, in its own words."""
     values = published_table("crud_table9").row(task=SCENARIOS[scenario][0]).values
     return {name: values[column] for name, column in PAPERS_COLUMNS.items()}
 
@@ -167,7 +167,7 @@ def _cell(
     name: str,
     compared: Mapping[str, Mapping[tuple[str, str], Versus]],
 ) -> str | None:
-    """The recommendation for a factor in a scenario; None where nothing was compared."""
+    """The recommendation for a factor in a scenario; None if nothing was compared."""
     grid, metric, place, factor = outcomes.grid, outcomes.metric, (group, name), FACTORS[name]
     if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None

@@ -1,5 +1,5 @@
-"""CRUD-RAG's six tasks (their prompts and names) and their records: one JSON object with a list per task, or the
-records of one task as JSON or JSON lines."""
+"""CRUD-RAG's six tasks, with their prompts and names, and their records: one JSON object with a list per task, or the records
+of one task as JSON or JSON lines."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from rallebench.experiments.common import in_folder, names_in
 
 @dataclass(frozen=True, slots=True)
 class CrudTask:
-    """``name``: as our suites have it; ``key``: its list in CRUD's file; ``file``: as CRUD's own files have it.
+    """A task. ``name``: in our suites; ``key``: of its list in CRUD's file; ``file``: its name in CRUD's own files.
 
-    ``printed``: its name in the paper's tables. ``fields``: the name in braces in the prompt → the record's field; all are sent
-    to the retriever. ``original_query``: those that CRUD's code sends, where they are fewer. ``news``: the fields with the
-    gold documents' text. ``ranked``: whether the reciprocal rank is reported.
+    ``printed``: its name in the paper's tables. ``fields``: the name in braces in the prompt → the record's field; all are
+    sent to the retriever. ``original_query``: the fields that CRUD's code sends, if they are fewer. ``news``: the fields
+    with the text of gold documents. ``ranked``: the reciprocal rank is reported.
     """
 
     name: str
@@ -103,7 +103,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     **{task.file: (task.name,) for task in _ALL},
     **{task.name: (task.name,) for task in _ALL},
 }
-"""All names under which tasks are asked for: ours, those of CRUD's command line, its file and its results."""
+"""All names of tasks and groups of tasks: ours, and those of CRUD's command line, its file and its results."""
 
 
 def declare_tasks(about: str = "as in qa1,summary, or quest_answer, or all") -> str:
@@ -112,7 +112,7 @@ def declare_tasks(about: str = "as in qa1,summary, or quest_answer, or all") -> 
 
 
 def find_tasks(text: str) -> tuple[CrudTask, ...]:
-    """The tasks that a list names, each once, in our order. Raises UsageError.
+    """The tasks in a list of names, each once, in our order. Raises UsageError.
 
     >>> [task.name for task in find_tasks("quest_answer, event_summary")]
     ['summary', 'qa1', 'qa2', 'qa3']
@@ -128,16 +128,16 @@ def find_tasks(text: str) -> tuple[CrudTask, ...]:
 
 
 FILES = ("split_merged.json", "merged.json")
-"""The paper's fifth, and everything."""
+"""The fifth of the records that the paper measured, and all records."""
 FAILED = '","msg":"request openai failed"'
-"""The literal text that stands for a reference which CRUD's makers failed to get."""
+"""The text in place of a reference that CRUD's authors failed to get."""
 GOLD_IDS = ("gold_doc_ids", "auto_gold_doc_ids")
 OF_HALLUCINATION = ("newsBeginning", "newsRemainder")
 
 
 @dataclass(frozen=True, slots=True)
 class GoldDocument:
-    """A document that a record was made of: its ids in the corpus if they are known, its text if that is."""
+    """A document that a record was made from: its ids in the corpus and its text, as far as known."""
 
     ids: frozenset[str] = frozenset()
     text: str = ""
@@ -145,7 +145,7 @@ class GoldDocument:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """``values``: what the prompt has in braces → text. ``gold``: the documents behind it, () if not known."""
+    """A record. ``values``: name in braces in the prompt → text. ``gold``: the documents behind it, () if unknown."""
 
     id: str
     values: Mapping[str, str]
@@ -155,7 +155,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordSet:
-    """A task's records. ``left_out``: why → ids; ``total`` counts those, too."""
+    """The records of a task. ``left_out``: reason → ids; ``total`` includes them."""
 
     name: str
     path: Path
@@ -168,7 +168,7 @@ DATA_IS = "CRUD-RAG's split_merged.json, or a file of one task"
 
 
 def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
-    """Task → its records, those that can be asked and scored. Raises UsageError.
+    """Task → its records that can be asked and scored. Raises UsageError.
 
     ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
     ``questanswer_1doc.json`` …), or one such file.
@@ -248,9 +248,9 @@ def _records(rows: list[Any], task: CrudTask, path: Path) -> RecordSet:
 
 
 def _record(row: Any, task: CrudTask) -> Record | str:
-    """The record, or why it cannot be used: the end of a sentence about several."""
+    """The record, or the reason why it cannot be used, as the end of a sentence about several records."""
     if not isinstance(row, Mapping):
-        return "are no objects"
+        return "are not objects"
     name = row.get("ID", row.get("id"))
     if isinstance(name, (dict, list)) or not str("" if name is None else name).strip():
         return "have no ID"
@@ -266,7 +266,7 @@ def _record(row: Any, task: CrudTask) -> Record | str:
 
 
 def _text(value: Any) -> str:
-    """A text, stripped; several, as some files have questions and answers, one a line; '' for anything else."""
+    """The stripped text, or the texts of a list as lines, as some files have them; '' for anything else."""
     if isinstance(value, list):
         return "\n".join(filter(None, map(_text, value)))
     return value.strip() if isinstance(value, str) else ""

@@ -13,7 +13,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
 """The paper's; its code calls the first ``base``."""
 ECHO_ENDS = "\nGiven the context information"
-"""The text at which the original cuts the echo of a mock model, and so any document that holds it."""
+"""The text at which the original cuts the echo of a mock model, and thus any document with this text."""
 
 
 def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str:
@@ -35,7 +35,7 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
         return fused
     if not reranker:
         raise UsageError(
-            "hybrid-rerank needs a cross-encoder: name its folder or hub id, as BAAI/bge-reranker-base."
+            "hybrid-rerank needs a cross-encoder: name its folder or hub id, such as BAAI/bge-reranker-base."
         )
     return f"rerank:({fused})?model={reranker}&depth={2 * k}"
 

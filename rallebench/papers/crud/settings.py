@@ -34,7 +34,7 @@ def declare_corpus(about: str) -> str:
 
 
 def declare_form() -> str:
-    return declare_text("the form of the documents' file, where it does not tell itself")
+    return declare_text("form of the documents' file, if it is not recognised")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,10 @@ class SearchedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class AnsweringSettings:
-    """How answers are asked for and scored."""
+    """The settings of answers and their scores."""
 
     join: str = declare_text(
-        "what parts two documents; auto: a line end behind BM25, else a blank line",
+        "separator of documents; auto: a line end for BM25, else a blank line",
         "auto",
         "line",
         "blank",
@@ -74,7 +74,7 @@ class AnsweringSettings:
         "a language model for RAGQuestEval; default: not measured", names="llm"
     )
     quest_precision: str = declare_text(
-        "over the questions that the text answers, or over all that the reference does",
+        "over the questions that the text answers, or all that the reference answers",
         "code",
         "paper",
         advanced=True,
@@ -99,14 +99,14 @@ class CrudSettings:
     )
     form: str = declare_form()
     index: str = declare_text(
-        "another retriever: an index, or a combination as rrf:words,vectors", names="retriever"
+        "another retriever: an index, or a combination such as rrf:words,vectors", names="retriever"
     )
     k: int = declare(
         int, 8, 0, 1000, about="passages per question; 0 asks without any", sweep=(2, 4, 6, 8, 10)
     )
     answering: AnsweringSettings = declare_group(AnsweringSettings)
     reuse: str = declare_text(
-        "CRUD-RAG's result file, or a folder of them: answers there are not asked again",
+        "CRUD-RAG's result file, or a folder of them: its answers are not requested again",
         names="file folder",
         advanced=True,
     )
@@ -125,7 +125,7 @@ class CrudTasksSettings:
 
 
 def _papers(name: str, about: str = "", names: str = "") -> str:
-    """A field of the values of a factor, the paper's by default."""
+    """A field for the values of a factor, by default the paper's."""
     values = tuple(map(str, FACTORS[name].papers))
     text = "; ".join(filter(None, [f"default {','.join(values)}", about]))
     return declare_list(text, *values, names=names)
@@ -141,30 +141,30 @@ class CrudGridSettings:
     )
     tasks: str = declare_tasks()
     factors: str = declare_list(
-        "which are varied, as in chunk,topk", *FACTORS, default=",".join(FACTORS)
+        "the factors to vary, as in chunk,topk", *FACTORS, default=",".join(FACTORS)
     )
     chunk: int = declare(int, 128, 1, 1_000_000, about="the base's chunk size in tokens")
     overlap: int = declare(int, 0, 0, 95, about="the base's overlap in %")
     embedding: str = declare_text(
-        f"the encoder of the base and of dense and hybrid cells; default {ENCODER} where it is on this machine",
+        f"the encoder of the base and of dense and hybrid cells; default {ENCODER} if it is on this machine",
         names="encoder",
     )
     retriever: str = declare(
         str, WORDS, about="the base's; the paper's is dense", choices=RETRIEVERS
     )
     k: int = declare(int, 8, 1, 1000, about="the base's passages per question")
-    chunks: str = _papers("chunk", "as many tokens are read as the base reads")
+    chunks: str = _papers("chunk", "top-k changes so that equally many tokens are read")
     overlaps: str = _papers("overlap")
     embeddings: str = _papers("embedding", names="encoder")
     retrievers: str = _papers("retriever")
     ks: str = _papers("topk")
     llms: str = declare_list(
-        f"beside --llm; default: those the workspace has of {','.join(map(str, FACTORS['llm'].papers))}",
+        f"besides --llm; default: those in the workspace of {','.join(map(str, FACTORS['llm'].papers))}",
         names="llm",
     )
-    kind: str = declare(str, "flat", about="how vectors are searched")
+    kind: str = declare(str, "flat", about="kind of vector index")
     reranker: str = declare_text(
-        f"folder or hub id of the cross-encoder of hybrid-rerank; default {RERANKER} where it is on this machine",
+        f"folder or hub id of the cross-encoder of hybrid-rerank; default {RERANKER} if it is on this machine",
         names="checkpoint",
     )
     by: str = declare_text("the metric that decides; auto: rouge-L, without a model mrr", *METRICS)

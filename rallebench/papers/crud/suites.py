@@ -53,12 +53,12 @@ COLUMNS = {
     "length": "length",
     "MRR": "mrr",
 }
-"""As the paper heads them → ours."""
+"""The paper's heading → our metric."""
 PAPERS = "paper: GPT-3.5-turbo, bge-base, top 8, chunks of 128"
 
 
 def task_table(cells: Sequence[Cell]) -> Table:
-    """A row per cell, and below those of a task the paper's base system."""
+    """A row per cell; the rows of a task end with the paper's base system."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
         scores = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
@@ -90,7 +90,7 @@ FACTOR_TABLES = {
 
 
 def own_cell_row(cell: Cell, factor: str, value: Any) -> OwnRow:
-    """A cell as a row of the paper's table of a factor. Its figures are of all records of ``split_merged.json``."""
+    """A cell as a row of the paper's table of a factor, whose figures are over all records of ``split_merged.json``."""
     plan, request = cell.plan, cell.plan.request
     records, n = plan.records, len(plan.chosen)
     why = unlike(records.name, SPLIT, n, len(records.records)) or _too_few(plan)
@@ -116,7 +116,8 @@ def own_cell_row(cell: Cell, factor: str, value: Any) -> OwnRow:
 
 
 def _too_few(plan: CellPlan) -> str:
-    """Why a file that is called as the paper's cannot be it: it has far fewer than a fifth of the task's records."""
+    """The reason why a file cannot be the paper's despite its name, far fewer records than a fifth of the task's; '' if there
+    is none."""
     whole = published_table("crud_table2").row(plan.task.printed).values["size"]
     n = plan.records.total
     return (
@@ -132,7 +133,7 @@ def _describe(cell: Cell) -> str:
 
 
 def percent(mean: Estimate | None, metric: str) -> Estimate | None:
-    """In %, but for a length; None where nothing is scored."""
+    """The mean in %, a length unchanged; None if nothing is scored."""
     if mean is None or mean.value is None:
         return None
     return mean if metric == "length" else mean.times(100)
@@ -149,7 +150,7 @@ def task_plot(cells: Sequence[Cell]) -> Figure:
 
 
 FORMULAS = {"precision, code": False, "precision, paper": True}
-"""Column → whether the mean is over all questions that the reference answers."""
+"""Column → True if the mean is over all questions that the reference answers."""
 FORMULA_NOTE = (
     "In %. Code: mean word F1 over the questions that text and reference both answer. Paper, formula 2: over all that the "
     "reference answers. The paper's text agrees with its code."
@@ -157,8 +158,8 @@ FORMULA_NOTE = (
 
 
 def formula_tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """RAGQuestEval's precision by CRUD-RAG's code and by its paper's formula 2, from the same judgements, and its recall: a row a
-    task; no table where nothing was judged."""
+    """RAGQuestEval's precision by CRUD-RAG's code and by the paper's formula 2, from the same judgements, and its recall, with
+    a row per task; no table if nothing was judged."""
     rows: tuple[tuple[Any, ...], ...] = tuple(
         (cell.plan.task.name, *_quest_means(cell), len(cell.quests))
         for cell in cells
@@ -180,7 +181,7 @@ def _quest_means(cell: Cell) -> tuple[Estimate, ...]:
 
 
 def suite_notes(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The sentences below the tables: what the cells say, and what differs from the paper."""
+    """The sentences below the tables: notes on the cells, and differences from the paper."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:
@@ -217,7 +218,7 @@ QUEST_NOTES = {
     "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
     "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
 }
-"""A cell's count → the end of its sentence; of all questions, and of the judged answers."""
+"""A cell's count → the end of its sentence."""
 
 
 def left_out_notes(plan: CellPlan) -> Iterator[str]:

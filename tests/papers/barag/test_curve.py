@@ -1,4 +1,4 @@
-"""Quality against tokens: three questions that can be added up by hand, and what a published decision is worth."""
+"""Quality against tokens: three questions whose sums can be checked by hand, and the worth of a published decision."""
 
 from __future__ import annotations
 
@@ -194,4 +194,6 @@ def test_answers_of_one_article_are_resampled_together() -> None:
         return float(one.mae.high - one.mae.low)
 
     assert width(together) == pytest.approx(width(alone), rel=0.2)
-    assert width(three) < 0.8 * width(together), "copies of an answer are no further answers"
+    assert width(three) < 0.8 * width(together), (
+        "a copy of an answer does not count as another answer"
+    )

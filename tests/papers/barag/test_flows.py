@@ -1,4 +1,4 @@
-"""The boolean agents, request by request: what each mode sends, in which order, and how it decides."""
+"""The boolean agents, request by request: the messages of each mode, their order, and its decisions."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def call(name: str, arguments: str) -> Reply:
 
 
 def play(flow: Flow, replies: Sequence[Reply]) -> tuple[list[Request], Outcome]:
-    """The flow's requests and its end; every reply must be used up. Notes are answered with themselves."""
+    """The flow's requests and its outcome; every reply must be used. A note is its own reply."""
     asked: list[Request] = []
     waiting, reply = list(replies), None
     try:
@@ -77,7 +77,7 @@ def play(flow: Flow, replies: Sequence[Reply]) -> tuple[list[Request], Outcome]:
 
 
 def sent_messages(request: Request) -> Any:
-    """The messages of a generation, any other request as it is."""
+    """The messages of a generation; any other request unchanged."""
     if not isinstance(request, Generate):
         return request
     return [(message.role, message.content) for message in request.messages]
@@ -278,11 +278,11 @@ def test_both_branches_are_told_apart_again() -> None:
     assert find_branches(Episode("q", "barag-both", (), Outcome("", "blank")), 1, True) is None
 
 
-# as the published runs have it
+# contexts of the published runs
 
 
 def test_published_contexts_are_our_chunks_of_these_articles_joined(shared_data: Path) -> None:
-    """2 of the 11 runs keep a draft as the context where nothing was retrieved; no other context is of another form."""
+    """2 of the 11 runs keep a draft as the context if nothing was retrieved; all other contexts have the same form."""
     folder = shared_data / "barag"
     articles: dict[str, str] = {}
     for name in ("articles_A_d", "articles_A_r_first300"):

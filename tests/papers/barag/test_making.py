@@ -1,4 +1,4 @@
-"""BARAG's datasets: five stages, each a file that can be read, edited and continued from; nothing is lost silently."""
+"""BARAG's datasets: five stages, each a file that can be read, edited and continued; nothing is lost silently."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def rewrite(cli: CommandLine, label: str, **changes: dict[str, Any]) -> None:
 
 
 def replies(cli: CommandLine, said: Mapping[str, str], **settings: Any) -> None:
-    """What the model says; of the patterns that a prompt holds, the first counts."""
+    """Set the model's replies: pattern in a prompt → reply; the first pattern that matches counts."""
     models = scripted({"writer": {"replies": dict(said), **settings}})
     (cli.workspace / "llms.json").write_text(json.dumps(models))
 
@@ -281,7 +281,7 @@ def test_what_failed_is_counted_and_tried_again_unless_all_fails(cli: CommandLin
         (("--llm", "extractive-reader"), "only copies from passages: it cannot write questions"),
         ((), "name one with --llm, or do without: --set questions=0 --set recency=false"),
         (("--llm", "nobody"), "There is no language model 'nobody'"),
-        (("--llm", "writer", "--set", "after=soon"), "after=soon is no date"),
+        (("--llm", "writer", "--set", "after=soon"), "after=soon is not a date"),
         (("--llm", "writer", "--set", "afterr=2021"), "has no setting 'afterr'"),
         (("--llm", "writer", "--set", "prompts=/nowhere"), "is not a folder of prompts"),
         (("--llm", "writer", "--set", "prompts=/"), "/ holds none of the prompts of this request"),

@@ -38,7 +38,7 @@ SAYS = {
     r"Saturn has": "I don't know.",
     r"Neptune": "Triton it is",
 }
-"""What the model says of a prompt; the first that matches counts. Without passages it knows one answer of three."""
+"""Pattern in a prompt → the model's reply; the first that matches counts. Without passages it knows one answer of three."""
 MODELS: Mapping[str, Any] = {
     "agent": {"replies": SAYS, "default": "It is in Texas"},
     "prose": {
@@ -239,7 +239,7 @@ def test_what_could_not_be_read_or_asked_is_counted_and_repeats_have_a_spread(
 
 
 def drops_tools(handler: Handler) -> None:
-    """A server of llama.cpp's whose chat template has no tools."""
+    """A llama.cpp server whose chat template has no tools."""
     told = send_json({"chat_template_caps": {"supports_tools": False}})
     (told if handler.command == "GET" else answer("Yes."))(handler)
 
@@ -269,7 +269,9 @@ def test_decisions_are_asked_for_in_words_where_the_server_drops_tools(
     assert sum(path.startswith("/props") for path in server.paths) == 1
     (note,) = [note for note in found["notes"] if "drops the tools" in note]
     assert sentence in note
-    assert found["calls"] == "tools"  # what a run's fingerprint covers stays as it was
+    assert (
+        found["calls"] == "tools"
+    )  # the part of the settings that a fingerprint covers is unchanged
 
 
 def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(cli: CommandLine) -> None:
@@ -280,7 +282,7 @@ def test_a_server_is_not_asked_about_tools_by_modes_that_decide_nothing(cli: Com
 
 
 def test_questions_without_log_probabilities_are_counted_in_the_report(cli: CommandLine) -> None:
-    for _ in range(2):  # also of a run whose answers are there already
+    for _ in range(2):  # also for a run that already has its answers
         found = modes(cli, "modes=uncertain", "signal=logprob")
         (note,) = [note for note in found["notes"] if "log-probabilities" in note]
         assert "6 of 6 replies of 'agent' hold no log-probabilities" in note

@@ -1,4 +1,4 @@
-"""Tables I to III from the published run files, to the digit; hand-made runs for what those do not hold."""
+"""Tables I to III from the published run files, to the digit, and hand-made runs for cases that these lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CRUD-RAG's grid: what cells share is made once, what cannot be run is said, and nothing is recommended without a difference."""
+"""CRUD-RAG's grid: shared parts are made once, cells that cannot be run are named, and nothing is recommended without a difference."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def small_settings(workspace: Path, *settings: str) -> dict[str, str]:
-    """A small grid with the hashing encoder; ``settings`` go over it."""
+    """The settings of a small grid with the hashing encoder, changed by ``settings``."""
     base = {
         "data": str(workspace / "data"),
         "corpus": str(workspace / "corpus.tsv"),
@@ -120,7 +120,7 @@ def read_grid(request: ExperimentRequest) -> Grid:
 
 
 def encoded_texts(workspace: Path) -> list[str]:
-    """What was encoded for each of the vector indexes, all in a row."""
+    """The texts that were encoded for the vector indexes, index by index."""
     texts: list[str] = []
     for name, manifest in WorkspaceFolder(workspace).manifests().items():
         if manifest.kind != "bm25":
@@ -135,7 +135,7 @@ def table(report: Any, beginning: str) -> Any:
 
 
 def a_model(folder: Path) -> Path:
-    """A folder with all files of a model, of which none can be loaded."""
+    """A folder with all files of a model, none of which can be loaded."""
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "bert"}')
     for name in ("model.safetensors", "tokenizer.json"):
@@ -321,7 +321,7 @@ def test_without_a_model_retrievers_are_compared_by_ranks_of_gold(cli: CommandLi
         assert set(part["metrics"]) == {"mrr", "gold_found"} and part["n_errors"] == 0
     assert report["headline"] == "mrr"
     assert report["parts"][3]["metrics"]["gold_found"]["value"] > 0.8
-    assert any("of summary no gold documents are known" in note for note in report["notes"])
+    assert any("summary were left out, as their gold documents" in note for note in report["notes"])
     assert "qa1: 1 of 9 records have no answers and were left out: bare." in report["notes"]
     recommendations = table(report, "Recommendations")
     names = ["Read, 1 document", "Read, 1 document · paper"]

@@ -1,4 +1,4 @@
-"""CRUD-RAG's tasks of one's own articles: halves, one wrong fact, questions on several articles; what cannot be used is counted."""
+"""CRUD-RAG's tasks from the user's articles: halves, one wrong fact, questions on several articles; unusable rows are counted."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_missing_answers_matter_only_where_the_reference_answers() -> None:
 
 
 def as_published(reference: list[str], text: list[str]) -> tuple[float, float]:
-    """The steps as the paper's code takes them, written out."""
+    """The steps of the paper's code, written out."""
     pairs = [pair for pair in zip(reference, text) if pair[0] != UNKNOWN]
     answered = [pair for pair in pairs if pair[1] != UNKNOWN]
     if not answered:
@@ -77,7 +77,7 @@ def as_published(reference: list[str], text: list[str]) -> tuple[float, float]:
 
 @pytest.mark.shared_data
 def test_on_the_published_questions_the_arithmetic_is_that_of_the_code(shared_data: Path) -> None:
-    """A text that gives every other record's answers: overlaps, gaps, unanswerable ones in all combinations."""
+    """A text with the answers of another record: overlaps, gaps and unanswerable questions in all combinations."""
     jieba.setLogLevel(60)
     seen: Counter[str] = Counter()
     tasks = {task.file: task for task in TASKS.values()}

@@ -1,4 +1,4 @@
-"""CRUD-RAG's records: both forms of file, what is left out and why, what is sent to the retriever."""
+"""CRUD-RAG's records: both forms of file, the reasons for leaving records out, the query for the retriever."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_asked_or_scored_is_left_out_and_named(tmp_path: Path) ->
         "have no hallucinatedMod": ("y",),
         "have an id that another record had before": ("h",),
         "have no ID": ("record 5",),
-        "are no objects": ("record 6",),
+        "are not objects": ("record 6",),
     }
 
 

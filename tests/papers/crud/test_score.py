@@ -1,4 +1,4 @@
-"""``score --suite crud``: results in CRUD-RAG's form, whoever wrote them, scored by CRUD-RAG's rules."""
+"""``score --suite crud``: results in CRUD-RAG's form, of any program, scored by CRUD-RAG's rules."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from small_workspace import CommandLine, write_lines
 
 
 def row(qid: Any, text: str, reference: str = "北京和上海", **more: Any) -> dict[str, Any]:
-    """A result as CRUD-RAG writes it."""
+    """A row of a result in CRUD-RAG's form."""
     log = {"generated_text": text, "ground_truth_text": reference, **more}
     return {"id": qid, "metrics": {"bleu-avg": 1.0}, "log": log, "valid": True}
 
 
 def quest(questions: int, reference: list[str], text: list[str]) -> dict[str, Any]:
-    """What CRUD-RAG saves of RAGQuestEval."""
+    """The part of a row that CRUD-RAG saves for RAGQuestEval."""
     asks = [f"{n}?" for n in range(questions)]
     return {"questions_gt": asks, "answers_gt4gt": reference, "answers_gm4gt": text}
 

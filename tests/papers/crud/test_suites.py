@@ -1,4 +1,4 @@
-"""CRUD-RAG from the command line, in Chinese: a table beside the paper's, CRUD's own files, references asked once, ever."""
+"""CRUD-RAG from the command line, in Chinese: a table beside the paper's, CRUD's own files, each reference asked only once."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_answers_are_parsed_scored_and_printed(cli: CommandLine, like_the_papers
     assert table["columns"] == columns.split()
     ours, papers = table["rows"]
     assert ours[1]["value"] == pytest.approx(100 * numbers(part)["bleu-avg"])
-    assert ours[3] is None, "what was not measured is no 0"
+    assert ours[3] is None, "a metric that was not measured is not 0"
     assert papers[1:7] == [39.76, 57.24, 83.81, 52.67, 70.82, 73.3]
     (prompt, *_) = prompts(cli, "r qa1")
     line = f"问题：{QA[0][1]}\n检索到的新闻：\n{NEWS['1']}\n"
@@ -182,7 +182,7 @@ def test_the_papers_row_stands_only_beside_the_records_that_it_measured(cli: Com
 
 
 def test_a_file_only_called_as_the_papers_has_no_row(cli: CommandLine, workspace: Path) -> None:
-    """A set that the builder made is called split_merged, too."""
+    """A set from the builder is also called split_merged."""
     data = f"data={workspace / 'crud-data' / 'split_merged.json'}"
     report = cli.report("crud-summary", data, "index=news", llm="reads", run="own")
     (table,) = report["tables"]
@@ -362,7 +362,7 @@ def test_a_folder_without_an_earlier_result_has_no_answers(tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.shared_data
 def test_a_chinese_run_finds_gold(cli: CommandLine, workspace: Path, shared_data: Path) -> None:
-    """A dataset in CRUD's form, made of the published gold questions and the reference's own answers to them."""
+    """A dataset in CRUD's form from the published gold questions and the answers of their references."""
     rows = [
         {
             "ID": row["crud_id"],
