@@ -15,13 +15,13 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
     "object-src 'none'; frame-src 'none'; frame-ancestors {frames}; form-action 'self'; base-uri 'none'"
 )
-"""Only its own server's files; plots and downloads are data: and blob: addresses. Of scripts inside the page only those
-run that the server wrote into this very answer, and the handler that saves a plot. Gradio compiles the page's script from
+"""Only its own server's files; plots and downloads are data: and blob: addresses. Of scripts inside the page, only those
+that the server wrote into the same answer run, and the handler that saves a plot. Gradio compiles the page's script from
 text, hence 'unsafe-eval', and writes styles into the page."""
 
 BASE = b'<base href="./" />'
-"""Gradio's template says where relative addresses begin, which is where they begin without it; the policy forbids
-such an element, and a browser would report it."""
+"""The base of relative addresses in Gradio's template, equal to the default; the policy forbids such an element, and a
+browser would report it."""
 
 FRAMES = b"""<script>
 window.rallebenchFrame = window.requestAnimationFrame.bind(window);

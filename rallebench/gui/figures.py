@@ -35,7 +35,7 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> Markup:
 
 
 def amount(count: int) -> str:
-    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` has them.
+    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` writes them.
 
     >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
     ('0 KB', '1 KB', '8 KB', '84 MB')
@@ -59,7 +59,7 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(mean: Any, *, share: bool = True) -> Markup:
-    """A mean with its 95 % interval: "51.8 % ± 6.3", or "0.0 % (0.0–2.2)" where ± would say what is not so; "–" where
+    """A mean with its 95 % interval: "51.8 % ± 6.3", or "0.0 % (0.0–2.2)" where ± would mislead; "–" where
     nothing was scored.
 
     ``share``: a fraction from 0 to 1; else a quantity of its own unit.
@@ -116,7 +116,7 @@ def quantity(mean: Any, unit: str) -> Markup:
 
 
 def gap(difference: Any, unit: str = "fraction") -> Markup:
-    """A difference with its interval, a value with ``low`` and ``high``: of shares in points, else in its unit."""
+    """A difference with its interval: of shares in points, else in its unit."""
     stats = as_estimate(difference)
     if stats is None or stats.value is None:
         return Markup("–")

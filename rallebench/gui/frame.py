@@ -1,4 +1,4 @@
-"""The frame of the page: places, views, actions, and what their handlers answer.
+"""The frame of the page: places, views, actions, and the answers of their handlers.
 
 The page is one component of HTML. Its script sends what the user does to the server functions of ``Page``; each calls a
 handler that a place has registered and returns a *patch*, which the script applies. ``gui/script`` is the other half.
@@ -147,7 +147,7 @@ class Page:
         view, _, query = address.removeprefix("#/").partition("?")
         return self.call("open", {"view": view}, window=window, **dict(parse_qsl(query)))
 
-    # server functions: what the page's script calls; each takes one argument and never raises
+    # server functions, called by the page's script; each takes one argument and never raises
 
     def act(self, message: object) -> Patch:
         """Perform an action.

@@ -140,7 +140,7 @@ def _html(value: str) -> str:
 
 
 def merge(patches: Iterator[Patch]) -> Patch:
-    """All patches of an answer in one, without what is shown meanwhile."""
+    """All patches of an answer in one, without those for the time of waiting."""
     merged = Patch()
     for patch in patches:
         merged |= patch

@@ -1,4 +1,4 @@
-"""A run's cost, as ``report.json`` has it: sentences and tables with words for what is not known."""
+"""A run's cost as sentences and tables, with a word for each unknown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOTALS = (
     ("of which failed", "steps before the failure, and the request that failed"),
     ("Asked by this run", "without what was cached, with earlier attempts of a question"),
 )
-"""The totals of a run's cost: label, what is in it."""
+"""The totals of a run's cost: label and contents."""
 
 QUANTITIES: Mapping[str, tuple[str, Format]] = {
     "seconds": ("seconds", "quantity"),
@@ -91,7 +91,7 @@ def blocks(cost: Cost) -> tuple[Table | str, ...]:
 
 
 def beside(names: Sequence[str], costs: Sequence[Cost]) -> Table:
-    """The costs of runs side by side, each as when it was really asked: totals, then means per question."""
+    """The costs of runs side by side, cached answers at their original cost: totals, then means per question."""
     rows: list[tuple[str, ...]] = [("questions", *(_total(cost, "questions") for cost in costs))]
     rows += [(QUANTITIES[name][0], *(_total(cost, name) for cost in costs)) for name in _BESIDE]
     for name, (label, _) in QUANTITIES.items():

@@ -68,7 +68,7 @@ def _cell(value: Any, column: Column, bold: bool) -> Markup:
 
 
 def _is_numeric(value: Table, column: int) -> bool:
-    """Return whether a column holds numbers, which are set to the right; the first column names the rows."""
+    """Return whether a column holds numbers, which are aligned right; the first column names the rows."""
     cells = [row[column] for row in value.rows if row[column] is not None]
     return column > 0 and all(
         as_estimate(x) is not None or isinstance(x, (int, float)) for x in cells

@@ -9,7 +9,9 @@ from typing import Any
 
 from rallebench.core.memory import size
 from rallebench.core.numbers import ABSENT, as_estimate, no_interval, usd
-from rallebench.core.numbers import plural as plural  # for the front ends, beside the other numbers
+from rallebench.core.numbers import (
+    plural as plural,
+)  # offered to the front ends with the other numbers
 from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import Format
 
@@ -104,7 +106,7 @@ def _percent(value: float, fewer: int = 0) -> str:
 
 
 def _count(value: float) -> str:
-    """A whole number, or a mean of such."""
+    """A whole number, or a mean of whole numbers."""
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.1f}"
 
 
@@ -169,7 +171,7 @@ def time_range(low: float, high: float) -> str:
 
 
 def _unit(seconds: float) -> tuple[int, int]:
-    """(the seconds of the unit in which people say such a time, how many of it they round to)."""
+    """(seconds of the unit usual for such a time, number of units to round to)."""
     unit = 1 if seconds <= 90 else 60 if seconds <= 10_800 else 3600
     number = seconds / unit
     return unit, 1 if number < 10 else 5 if number <= 45 or unit > 1 else 10

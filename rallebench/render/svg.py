@@ -79,7 +79,7 @@ def _title(words: Sequence[Any]) -> Markup:
 
 
 def _key(x: float, y: float, colour: str, label: str) -> Markup:
-    """A square of a colour and what it stands for."""
+    """A square of a colour with its meaning."""
     square = Markup('<rect x="{}" y="{}" width="13" height="13" fill="{}"/>').format(x, y, colour)
     return square + _text(x + 20, y + 11, label)
 
@@ -254,7 +254,7 @@ class _Axes:
         return body + _text(self.left, 16, self.value.y)
 
     def _across(self) -> list[tuple[float, str]]:
-        """The numbers below a plot: those of the data where they are few and stand apart, else round ones."""
+        """The numbers below a plot: those of the data if they are few and far apart, else round ones."""
         places = [self.x(number) for number in self.numbers]
         is_apart = all(right - left > 40 for left, right in pairwise(places))
         if self.value.kind == "bubble" or not is_apart:

@@ -349,7 +349,7 @@ def edit(page: Page, event: Event) -> Patch:
     state = known_state(page, event)
     at = event.position("at", len(state.steps))
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
-    about = "The episode continues from here with your action; what came after it is dropped."
+    about = "The episode continues from here with your action; its later steps are dropped."
     go = html.button("Continue from here", "agent.continue", kind="primary", at=at)
     fields = form.area("text", "Action", text, 4, Markup(' class="mono"')) + html.note(about)
     return panels.form_drawer(f"Edit the action of step {at + 1}", fields, go)

@@ -88,12 +88,15 @@ class Busy:
 
 @dataclass
 class Bench(Busy):
-    """``steps`` and ``before``: action → its step now, and of the chain as it was executed before. ``ran``: action → the
-    action that gave its step. ``executed``: the chain that was executed last, ``answered``: the chain of ``episode``.
-    ``past``: chains to which undo returns. ``known``: the saved chains as this window last read or saved them. ``verdicts``: (dataset, question) → (verdict, answer). ``draft``: the edited chain as the browser keeps it. ``left_behind``: the edited chain that a crash
-    left in the browser, until it is restored or discarded. ``history``: (time, chain, answer, verdict, question) of each
-    execution. ``earlier``: the turns before a question that came from Chat. ``is_stopped``: whether the last execution was
-    stopped. ``source``: the address whose chain was opened last."""
+    """The state of Build.
+
+    ``steps``: action → its step; ``before``: the steps of the previous chain. ``ran``: action → the action that gave its
+    step. ``executed``: the chain of the last execution; ``answered``: the chain of ``episode``. ``past``: chains for undo.
+    ``history``: (time, chain, answer, verdict, question) of each execution. ``known``: saved chains as this window last
+    read or saved them. ``verdicts``: (dataset, question) → (verdict, answer). ``earlier``: the turns before a question
+    from Chat. ``draft``: the edited chain in the browser; ``left_behind``: one that a crash left there, until it is
+    restored or discarded. ``is_stopped``: the user stopped the last execution. ``source``: the address of the chain.
+    """
 
     chain: Chain
     dataset: str = DEFAULT_DATASET
@@ -133,7 +136,7 @@ class Bench(Busy):
         self.steps, self.ran, self.before, self.verdict_before = {}, {}, {}, ""
 
     def stop(self, *, is_opening: bool) -> None:
-        """Record that the user stopped an execution: its steps stay, and no earlier answer stands in for its answer."""
+        """Record that the user stopped an execution: its steps stay, and no earlier answer is shown in place of its own."""
         self.episode, self.verdict, self.answered, self.is_stopped = None, None, None, True
         if is_opening:
             self.executed = None
@@ -175,7 +178,7 @@ def window_bench(page: Page, event: Event) -> Bench:
 
 def prepare(page: Page) -> None:
     """Begin to import the libraries of the chain that a new window executes."""
-    with suppress(RalleError):  # the window says what is wrong with it
+    with suppress(RalleError):  # the window shows the error
         chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
         loads = [(name, "language model") for name in chain.llms]
         loads += [(name, "retriever") for name in chain.retrievers]

@@ -124,7 +124,7 @@ def draw_parts(page: Page, event: Event) -> Patch:
 
 
 def parts(page: Page, event: Event) -> Patch:
-    """Everything but the input field, whose text survives an answer in progress."""
+    """All parts except the input field, which keeps its text during an answer."""
     talk = open_talk(page, event)
     return Patch(
         {
@@ -206,7 +206,7 @@ def edit(page: Page, event: Event) -> Patch:
     """Ask for another wording of a question."""
     turn = event_turn(page, event)
     body = form.area("edited", "Question", turn.question, rows=3, more=Markup(" autofocus"))
-    body += html.note("The earlier question and all that came after it stay as a branch.")
+    body += html.note("The earlier question and its later turns stay as a branch.")
     return panels.ask("Edit and send again", body, "Send", "chat.resend", index=turn.number)
 
 

@@ -174,7 +174,7 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
         tag = Markup('<em class="tag good">cited</em>') if cited else Markup()
         rows += article(number, hit, marks, tag, kinds)
     head = html.heading("Sources", f"of “{cut(turn.question)}”", first=True)
-    return head + status(turn, chosen) + (rows or html.empty("No passage stood in the prompt."))
+    return head + status(turn, chosen) + (rows or html.empty("The prompt contained no passage."))
 
 
 def cut(question: str) -> str:

@@ -156,7 +156,7 @@ def build(page: Page, event: Event) -> Patch:
 
 
 def raise_at_once(page: Page, job: Job | None) -> None:
-    """Raise the error of a job that has just started and failed; its news are then suppressed."""
+    """Raise the error of a job that has just started and failed, and remove the job from the list."""
     if job is not None and job.wait(AT_ONCE) and isinstance(job.error, UsageError):
         page.workbench.jobs.forget(job.id)
         raise job.error
@@ -175,7 +175,7 @@ def combine_form(page: Page, event: Event) -> Patch:
     fields = form.chooser("Way", "way", options("composites"), way, more=follow)
     fields += form.checks("parts", names, event.many("parts"), "Made of, in this order")
     fields += Markup('<div id="combine-settings">{}</div>').format(settings_of_way(page, way))
-    fields += form.text("name", "Name", hint="what chains call it")
+    fields += form.text("name", "Name", hint="the name in chains")
     save = html.button("Save", "data.combine", kind="primary")
     return panels.form_drawer("New hybrid or reranker", fields, save)
 

@@ -108,7 +108,7 @@ def draw(page: Page, event: Event) -> Markup:
     choices = {n: llms if item.form[n].names == "llm" else names for n, names in offered.items()}
     rare = [name for name in item.form if name not in VISIBLE_SETTINGS]
     parts += form.draw(item.form, dict(event.data), choices, prefix="set-", folded=rare)
-    about = "Asks the model about three of them and tells the cost of all"
+    about = "Asks the model about three of them and estimates the cost of all"
     buttons = (
         html.button("Plan", "builder.plan"),
         html.button("Try on 3", "builder.pilot", title=about),

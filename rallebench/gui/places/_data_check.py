@@ -1,4 +1,4 @@
-"""The annotator's step of a dataset builder: row by row beside its articles, to accept, correct or reject."""
+"""The annotator's step of a dataset builder: each row with its articles, to accept, correct or reject."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def check(page: Page, event: Event) -> Patch:
         for key, value in editable.items()
     )
     texts = Markup().join(source(key, value) for key, value in sources.items())
-    note = "Correct what is wrong; an article's text below says what is so. Lines of a list stand one below the other."
+    note = "Correct any mistakes; the article's text is below. Write each entry of a list on its own line."
     keep = html.button("Keep, next", "builder.checked", kind="primary", keep="yes", **place)
     reject = html.button("Leave out, next", "builder.checked", keep="", **place)
     title = f"Check {done + 1:,} of {rows:,}"

@@ -206,7 +206,7 @@ def short(text: str) -> str:
 def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
     """The first rows, then the bad rows and how to treat them."""
     more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
-    no_rows = f"No {noun} can be read here. Choose what it is, or another format."
+    no_rows = f"No {noun} can be read here. Choose another kind or format."
     items = items or html.note(no_rows)
     drawn = Markup('{}<div class="firsts">{}</div>').format(
         html.heading(f"First {noun}s", more), items
@@ -339,7 +339,7 @@ def preview(page: Page, event: Event) -> Patch:
 
 
 def keep(state: ImportState, event: Event) -> None:
-    """Store the form; another kind of import has its own formats and is recognised anew."""
+    """Store the form; another kind of import has its own formats and is recognised again."""
     kind = event.text("kind")
     state.form = event.text("form") if kind == (state.kind or kind) else ""
     state.kind, state.pages, state.name = kind, event.path("pages"), event.text("name")
@@ -347,7 +347,7 @@ def keep(state: ImportState, event: Event) -> None:
 
 
 def rechunk(page: Page, event: Event) -> Patch:
-    """Chunk the first documents as the form says."""
+    """Preview the chunks with the settings of the form."""
     state = event.session.state(ImportState)
     state.encoder = event.text("encoder", "minilm")
     state.chunking, state.has_chunking = form_chunking(event, state.encoder), True

@@ -114,7 +114,7 @@ def open_index(page: Page, event: Event) -> Patch:
     query = event.read(IndexAddress)
     name = query.id or next(iter(names), "")
     line = retriever_line(page, name)
-    hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded if it is not."
+    hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded first if necessary."
     body = Markup(
         '<div id="index-head">{}</div><div class="index-cols"><div class="stack">{}'
         '<div id="index-hits">{}</div></div><aside class="stack" id="index-about">{}</aside></div>{}'

@@ -1,4 +1,4 @@
-"""The three steps of a new experiment: what to vary, on which questions, with which models. Every field has its own control."""
+"""The three steps of a new experiment: the varied settings, the questions, the models. Every field has its own control."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {
     "tradeoff": ("Index trade-off", "Compare indexes by recall, speed, memory and disk."),
     "baselines": (
         "Baselines",
-        "Run a chain with no, random and gold passages, or whole pages: what retrieval gains.",
+        "Run a chain with no, random and gold passages, or whole pages, to see the gain from retrieval.",
     ),
     "batch": ("Folder of chains", "Run every chain of a folder on its questions, and rank them."),
 }

@@ -94,7 +94,7 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
 def unfinished_note(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     job, drawn = experiment_jobs.newest(page.workbench.jobs, stored.name), Markup()
     if job is None or job.done:
-        mend = "It has not ended. Continue: what was answered is kept and is not asked again."
+        mend = "It has not ended. Continue: answered questions are kept and not asked again."
         drawn = html.problem(job and job.error) + say(mend)
     return drawn + (run_rows(job) if job else Markup())
 
@@ -214,7 +214,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     gold = max((p.n_gold for p in value.points), default=0)
     note = f"{value.n:,} questions of {value.dataset}, {gold:,} with gold pages, k {value.k}."
     if any(p.recall is None and not p.error for p in value.points):
-        note += " Recall is told of vector indexes that have an exact index over the same passages beside them."
+        note += " Recall is known for vector indexes with an exact index over the same passages."
     table = figures.table(experiment_results.tradeoff_table(value.points))
     figure = experiment_results.tradeoff_figure(value.points, across, up)
     group, best = (

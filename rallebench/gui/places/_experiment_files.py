@@ -46,7 +46,7 @@ def files(page: Page, stored: StoredExperiment) -> Markup:
             save = html.button("Save", "experiments.save_file", kind="quiet", **data)
             lines.append([save, escape(name)])
     if drawn:
-        hint = "Give each error a category, then run again: your counts stand beside the paper's."
+        hint = "Give each error a category, then run again to see your counts beside the paper's."
         drawn = html.heading("Errors") + html.note(hint) + drawn
     if not lines:
         return drawn
@@ -82,7 +82,7 @@ def edit_file(page: Page, event: Event) -> Patch:
         Markup(" <kbd>{}</kbd> {}").format(n, word) for n, word in enumerate(offered, 1)
     )
     keys = (
-        Markup("{}; <kbd>j</kbd> and <kbd>k</kbd> go on and back.").format(keys)
+        Markup("{}; <kbd>j</kbd> and <kbd>k</kbd> move forwards and back.").format(keys)
         if keys
         else Markup()
     )

@@ -35,7 +35,7 @@ NOTHING = {
 
 @dataclass
 class VariantGrid(Busy):
-    """``variants``: beside the base. ``picked``: ids chosen by hand."""
+    """``variants``: chains compared with the base. ``picked``: ids chosen by hand."""
 
     variants: list[Chain] = field(default_factory=list)
     sample: str = "10"

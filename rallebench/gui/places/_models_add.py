@@ -87,7 +87,7 @@ def find(page: Page, event: Event) -> Patch:
         raise UsageError(
             "The server answers but has no model yet; load or fetch one there, then find models again."
         )
-    about = "what chains call it; empty takes the model’s"
+    about = "the name in chains; if empty, the name of the model"
     body = (
         html.note(f"{plural(len(names), 'model')} there."),
         form.chooser("Model", "model", list(names), names[0]),
@@ -229,7 +229,7 @@ def other() -> Markup:
     more = Markup(' class="mono" placeholder=\'{"decline_below": 0.3}\'')
     fields = (
         form.chooser("Backend", "backend", backends, backends[0]),
-        form.text("other_name", "Name", hint="what chains call it"),
+        form.text("other_name", "Name", hint="the name in chains"),
         form.area("settings", "Settings, as JSON", rows=3, more=more),
         html.button("Add", "models.add_other"),
     )

@@ -78,7 +78,7 @@ def follow(page: Page, event: Event) -> Patch:
 def answer(job: Job | None) -> Markup:
     """The answer of the model, or its progress."""
     if job is None:
-        return html.note("The answer comes here; the model is loaded if it is not.")
+        return html.note("The answer appears here; the model is loaded first if necessary.")
     if not job.done or job.error is not None:
         return going(job)
     result, tokens = job.result, "tokens not counted"
@@ -151,7 +151,7 @@ def borders() -> Markup:
     borders = model_lines.reader_borders()
     note = (
         "decline_below is the confidence below which the reader withholds its answer: "
-        f"{borders.with_advice:g} where the prompt says what to do without an answer, else {borders.plain:g}. "
+        f"{borders.with_advice:g} where the prompt has instructions for a missing answer, else {borders.plain:g}. "
         "To set it, add the reader again under Another backend. "
         f"Measured on {borders.prompts} prompts of five passages, half of them without the answer."
     )

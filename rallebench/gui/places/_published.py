@@ -18,11 +18,13 @@ from rallebench.gui.html import escape
 from rallebench.gui.patches import Download, Patch
 from rallebench.views import published
 
-NONE_YET = "None of your runs is beside it: run the benchmark on the paper's own questions."
+NONE_YET = (
+    "None of your runs can be compared with it: run the benchmark on the paper's own questions."
+)
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
 SHORT = 24
 """Longest cell that is kept on one line, in characters."""
-ABOUT = "Every table that the papers of the benchmarks print. Your runs stand in them where set, split, metric and number of questions are the paper's."
+ABOUT = "Every table printed in the papers of the benchmarks. Your runs appear in them if set, split, metric and number of questions are the same."
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def papers(page: Page, words: str) -> Markup:
 
 
 def open_table(page: Page, event: Event, chosen: str) -> Patch:
-    """A table beside the list of all, with our runs and its drawings. Raises NotFoundError."""
+    """A table with our runs and its drawings, and the list of all tables. Raises NotFoundError."""
     value = published.open_table(chosen)
     paper = chosen.partition(":")[0]
     own = published.own_rows(page.workbench.workspace, value)

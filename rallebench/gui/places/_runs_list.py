@@ -50,7 +50,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class RunFilter(Query):
-    """The filter of a window's list. ``mark``: changes with the runs, so that the list is loaded anew."""
+    """The filter of a window's list. ``mark``: changes with the runs, so that the list is loaded again."""
 
     words: str = ""
     dataset: str = ""
@@ -291,7 +291,7 @@ def refresh(page: Page, event: Event) -> Patch:
 def ask_title(page: Page, event: Event) -> Patch:
     row = run_list.run_row(page.workbench.workspace, event.text("id"))
     more = form.on_enter("runs.rename", id=row.name)
-    note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the name made from what differs."
+    note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the automatic name."
     body = form.text("as", "Name", row.title, more=more) + html.note(note)
     return panels.ask("Rename the run", body, "Rename", "runs.rename", id=row.name)
 

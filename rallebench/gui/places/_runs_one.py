@@ -36,7 +36,7 @@ PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), (
 
 @dataclass(frozen=True)
 class RunQuestions(Query):
-    """The list of a run's questions, filtered. ``mark``: changes with the answers, so that the list is loaded anew."""
+    """The list of a run's questions, filtered. ``mark``: changes with the answers, so that the list is loaded again."""
 
     run: str = ""
     only: str = ""

@@ -61,7 +61,7 @@ def highlight(text: str, marks: Iterable[Place]) -> Markup:
 
 def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> Markup:
     """Ranked passages; ``beyond``: the number after the first k, shown below a divider."""
-    # without gold answers nobody knows that the answer is wrong
+    # without gold answers, no answer can be called wrong
     wrong = answer if gold.answers and not spans(answer, gold.answers) else ""
     rows = Markup()
     first_gold = gold_rank(hits, gold)

@@ -57,7 +57,7 @@ def show(page: Page, event: Event) -> Patch:
         rows += Markup(
             '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4>{}{}</section>'
         ).format(clock(version), source, back, reply, changes)
-    note = "Marked: what changed from that version to the chain as it is now. Every run and every save adds a version."
+    note = "Changes from that version to the current chain are marked. Every run and every save adds a version."
     return panels.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
 
 

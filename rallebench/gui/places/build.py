@@ -45,7 +45,7 @@ def build(page: Page) -> None:
 
 
 def open_one(page: Page, event: Event) -> Iterator[Patch]:
-    """Open the view as the window left it, or as the address says; execute the question if that was not done."""
+    """Open the view as the window left it, or at the address; run the chain if it has not run yet."""
     bench = window_bench(page, event)
     asks = follow(page, bench, event)
     _one.left_behind(page, bench, event.text("draft"))
@@ -53,7 +53,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator[Patch]:
-    """The view, then its execution; ``asks``: a dialog that comes first."""
+    """The view, then the run; ``asks``: a dialog to show first."""
     yield (
         Patch({"v-build-one": view(page, bench)}, title="Build")
         | header(page, bench)

@@ -235,7 +235,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
     """Name the consequences of a deletion and ask."""
     what, name = event.text("what"), event.text("id")
     label = {"vectors": "these vectors", "stored": "these files"}.get(what)
-    sentence = "Indexes keep what they hold; it is made again when it is next needed."
+    sentence = "Indexes are not affected; the next build makes it again."
     if label is None:
         label = f"the {what} {name}"
         sentence = (

@@ -131,7 +131,7 @@ def buttons(line: ModelLine) -> Markup:
 
 
 def progress(news: object) -> Markup:
-    """The bar of a load; its share is known if the news end in a count such as "64/256"."""
+    """The bar of a load; its share is known if the message ends in a count such as "64/256"."""
     count = re.search(r" (\d+)/(\d+)$", str(news))
     return html.progress(min(1.0, int(count[1]) / max(1, int(count[2]))) if count else None)
 

@@ -77,7 +77,7 @@ def new(page: Page, event: Event) -> Patch:
     )
     more = form.fields(
         *parts[1:],
-        form.text("name", "Name", hint="made from what runs, dataset and time"),
+        form.text("name", "Name", hint="made from chain, dataset and time"),
         form.number("batch_size", "Questions at once", 20, 1),
         form.number("max_errors", "Stop after failures", low=0, hint="never"),
         form.number("seed", "Seed", 0),

@@ -1,4 +1,4 @@
-/* What the user does, sent with the fields around the pressed element; files that are dropped or chosen. */
+/* Sends the user's actions with the fields around the pressed element, and dropped or chosen files. */
 const fields = (root, data = {}) => {
   if (!root) return data;
   const put = (name, value) => {
@@ -58,7 +58,7 @@ rb.act = async (action, data = {}, origin = null) => {
     $('.view:not([hidden])');
   if (!origin?.matches?.('[data-follow], [data-lazy]')) {
     wake();
-    // An edit that is being typed leaves what an earlier action said: its own answer says whether it is mended.
+    // An edit keeps the problems of earlier actions; its own answer removes them.
     if (action !== 'build.edit') clear_problems(place?.closest('dialog, .drawer, .view') || document);
   }
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);

@@ -1,4 +1,4 @@
-/* The frame's script. Python answers every action with a patch (see frame.py); nothing here knows a place. */
+/* The frame's script. Python answers every action with a patch (see patches.py); nothing here knows a place. */
 const rb = (window.rb = {});
 const frame = window.rallebenchFrame || window.requestAnimationFrame.bind(window);
 const $ = (selector, root = document) => root.querySelector(selector);

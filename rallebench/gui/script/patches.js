@@ -1,5 +1,5 @@
-/* What Python answers, put into the page: HTML of elements, messages, dialogs, drawers, downloads. */
-/* The field of this name that is seen; settings have a prefix. */
+/* Applies patches: HTML of elements, messages, dialogs, drawers, downloads. */
+/* The visible field of a name; settings have a prefix. */
 const field_named = (name, place) => {
   const root = place?.closest?.('dialog, .drawer, .view') || $('.view:not([hidden])') || document;
   const names = ['', 'set-'].map(prefix => '[name="' + CSS.escape(prefix + name) + '"]');
@@ -9,7 +9,7 @@ const clear_problems = root => {
   $$('.problem[role=alert]', root).forEach(p => p.remove());
   $$('[aria-invalid]', root).forEach(el => el.removeAttribute('aria-invalid'));
 };
-/* ``name``: the field that the problem is about; it stands there. */
+/* ``name``: the field to show the problem at. */
 const problem = (text, place, name) => {
   const p = document.createElement('p');
   p.className = 'problem';
@@ -42,7 +42,7 @@ const identity = el => {
   const data = JSON.stringify(el.dataset);
   return [el.tagName, el.name, value, el.getAttribute('href'), data].join(' ');
 };
-/* What is being pressed: a button that is drawn again between press and release would get no click. New HTML around it waits. */
+/* The pressed element. A button redrawn between press and release would get no click, so new HTML around it waits. */
 let pressed = null;
 const later = new Map();
 document.addEventListener(
@@ -58,7 +58,7 @@ const release = () =>
     waiting.forEach(([el, html]) => fill(el, html));
   });
 ['pointerup', 'pointercancel', 'dragend', 'blur'].forEach(name => window.addEventListener(name, release, true));
-/* New HTML in an element; open folds, scrolled parts, the focus and what is selected stay. */
+/* New HTML in an element; open folds, scroll positions, focus and selection stay. */
 const fill = (el, html) => {
   if (pressed?.isConnected && el !== pressed && el.contains(pressed)) {
     later.set(el, html);
@@ -185,7 +185,7 @@ rb.confirm = (text, verb) =>
     $('.yes', d).focus();
   });
 
-/* What new HTML needs: windowed lists, lazy parts, and what places mount. */
+/* Sets up new HTML: windowed lists, lazy parts, and the mounts of places. */
 const mounts = [];
 rb.mount = (selector, action) => mounts.push([selector, action]);
 const seen = new IntersectionObserver(entries =>
