@@ -265,7 +265,7 @@ def skeleton(page: Page) -> Markup:
 
 def header(page: Page) -> Markup:
     """The name of the program and of the workspace, the tabs, the chain and the jobs."""
-    workspace = page.workbench.workspace.path.resolve()
+    workspace = page.workspace.path.resolve()
     brand = Markup(
         '<a class="brand" href="#/{}" title="rallebench {}">rallebench</a>\n'
         '<span class="workspace" title="{}">{}</span>\n'

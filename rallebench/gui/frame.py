@@ -47,7 +47,7 @@ class Page:
     """All places over one workbench. Safe to use from several windows at once."""
 
     def __init__(self, workbench: Workbench) -> None:
-        self.workbench = workbench
+        self.workbench, self.workspace = workbench, workbench.workspace
         self.views: dict[str, Handler] = {}
         self._backs: dict[str, str] = {}
         self._actions: dict[str, Handler] = {}

@@ -66,7 +66,7 @@ def window_episode(page: Page, event: Event) -> EpisodeState | None:
     """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
     of_run = event.read(AgentAddress)
     if of_run.run and of_run.q:
-        return episodes.open_episode(page.workbench.workspace, of_run.run, of_run.q)
+        return episodes.open_episode(page.workspace, of_run.run, of_run.q)
     return page.workbench.asking.episode(window_form(page, event).episode)
 
 
@@ -74,7 +74,7 @@ def window_form(page: Page, event: Event) -> AgentForm:
     """The form of this window; initially with a model that can act, if the workspace has one."""
 
     def new_form() -> AgentForm:
-        llms = list(page.workbench.workspace.llms())
+        llms = list(page.workspace.llms())
         can_act = (name for name in llms if not page.workbench.asking.copies(name))
         return AgentForm(next(can_act, llms[0]))
 
@@ -143,12 +143,12 @@ def draw(page: Page, event: Event) -> Markup:
     )
     if agents.needs_environment(workflow):
         parts += form.chooser("Environment", "env", agents.environments(), env, more=change)
-    parts += form.chooser("Model", "llm", list(page.workbench.workspace.llms()), llm, more=change)
+    parts += form.chooser("Model", "llm", list(page.workspace.llms()), llm, more=change)
     if page.workbench.asking.copies(llm):
         parts += html.warning(CANNOT_ACT.format(llm=llm)) + html.link(
             "Open Models", "#/models/list"
         )
-    examples = page.workbench.workspace.questions(bench.dataset)[:500]
+    examples = page.workspace.questions(bench.dataset)[:500]
     title, typed = f"Question of {bench.dataset}, or your own", chosen.question
     question = typed or bench.question
     known = next((x.question.text for x in examples if x.question.qid == question), "")
@@ -159,7 +159,7 @@ def draw(page: Page, event: Event) -> Markup:
             "This workflow runs programs that the model writes. Start rallebench with --allow-python to permit it."
         )
     settings = agents.forms(workflow, env)
-    offers = catalog.choices(page.workbench.workspace, settings)
+    offers = catalog.choices(page.workspace, settings)
     groups = {"Environment settings": "", "Workflow settings": ""}
     for name, setting in settings.items():
         value, prefix = chosen.settings.get(name, setting.default), name.rpartition("env.")[1]
@@ -205,7 +205,7 @@ def choose(page: Page, event: Event) -> Patch:
 def run(page: Page, event: Event) -> Iterator[Patch]:
     """Start an episode and follow it."""
     chosen, dataset = remember(page, event), window_bench(page, event).dataset
-    question = episodes.chosen_example(page.workbench.workspace, dataset, chosen.question)
+    question = episodes.chosen_example(page.workspace, dataset, chosen.question)
     yield from start(page, event, EpisodeRequest(*chosen.agent, *question))
 
 
@@ -366,7 +366,7 @@ def continue_(page: Page, event: Event) -> Iterator[Patch]:
 def keep(page: Page, event: Event) -> Patch:
     """Store the episode as a run, for comparisons."""
     name = episodes.save_episode(
-        page.workbench.workspace, page.workbench.models.backends, window_episode(page, event)
+        page.workspace, page.workbench.models.backends, window_episode(page, event)
     ).name
     return Patch(say=f"Kept as the run {name}.", go=RunAddress(id=name).href)
 

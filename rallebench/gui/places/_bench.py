@@ -168,8 +168,8 @@ def window_bench(page: Page, event: Event) -> Bench:
     """The state of Build in the event's window; a new window starts with the starter's chain and its first question."""
 
     def new_bench() -> Bench:
-        chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
-        first = page.workbench.workspace.questions(DEFAULT_DATASET)[0].question.qid
+        chain = page.workspace.chain(DEFAULT_CHAIN)
+        first = page.workspace.questions(DEFAULT_DATASET)[0].question.qid
         known = {DEFAULT_CHAIN: chain}
         return Bench(chain, question=first, window=event.session.window, known=known)
 
@@ -179,7 +179,7 @@ def window_bench(page: Page, event: Event) -> Bench:
 def prepare(page: Page) -> None:
     """Begin to import the libraries of the chain that a new window executes."""
     with suppress(RalleError):  # the window shows the error
-        chain = page.workbench.workspace.chain(DEFAULT_CHAIN)
+        chain = page.workspace.chain(DEFAULT_CHAIN)
         loads = [(name, "language model") for name in chain.llms]
         loads += [(name, "retriever") for name in chain.retrievers]
         page.workbench.models.prepare(DEFAULT_CHAIN, loads)
@@ -187,7 +187,7 @@ def prepare(page: Page) -> None:
 
 def saved_chain(page: Page, bench: Bench, name: str) -> Chain:
     """A chain of the workspace, which the window remembers. Raises RalleError."""
-    bench.known[name] = page.workbench.workspace.chain(name)
+    bench.known[name] = page.workspace.chain(name)
     return bench.known[name]
 
 

@@ -58,7 +58,7 @@ class Chats:
 
 def window_chats(page: Page, event: Event) -> Chats:
     """The conversations of this window; those of earlier sessions are read from disk."""
-    workspace, window = page.workbench.workspace, event.session.window
+    workspace, window = page.workspace, event.session.window
     return event.session.state(
         Chats, lambda: Chats(stored_conversations.load(workspace, window) or [Talk()])
     )
@@ -76,7 +76,7 @@ def event_turn(page: Page, event: Event) -> Turn:
 
 def save_talks(page: Page, event: Event) -> None:
     """Save the conversations of this window for the next session."""
-    workspace = page.workbench.workspace
+    workspace = page.workspace
     talks = window_chats(page, event).talks
     stored_conversations.save(workspace, event.session.window, talks)
 
@@ -184,7 +184,7 @@ def conversations(page: Page, event: Event) -> Markup:
             began,
             plural(len(path), "turn"),
         )
-    workspace, window = page.workbench.workspace, event.session.window
+    workspace, window = page.workspace, event.session.window
     return rows + html.note(stored_conversations.damage_note(workspace, window))
 
 
@@ -348,7 +348,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
             example,
             alone,
             verdict(
-                page.workbench.workspace,
+                page.workspace,
                 example,
                 alone,
                 page.workbench.asking.deeper_hits(alone, DEPTH),
@@ -360,7 +360,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
 def keep(page: Page, event: Event) -> Patch:
     """Ask for the dataset, the gold answers and the gold pages."""
     turn = event_turn(page, event)
-    own = page.workbench.workspace.own_datasets()
+    own = page.workspace.own_datasets()
     name = window_chats(page, event).dataset or (own[0] if own else NEW_DATASET)
     about = "A dataset of this workspace, or a new name."
     body = form.text("dataset", "Dataset", name, about=about, offers=own)

@@ -26,7 +26,7 @@ def show(page: Page, event: Event) -> Patch:
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
         for key, (label, _) in chain_forms.FORMS.items()
     )
-    text = chain_forms.code(page.workbench.workspace, bench.chain, bench.dataset, shape)
+    text = chain_forms.code(page.workspace, bench.chain, bench.dataset, shape)
     _, ending = chain_forms.FORMS[shape]
     take = html.button("Download", "code.download", shape=shape) if ending else Markup()
     about = "a chain of rallebench or an experiment of RaLLe"
@@ -35,7 +35,7 @@ def show(page: Page, event: Event) -> Patch:
     return panels.drawer(
         "Code",
         Markup('<div class="seg">{}</div>').format(tabs),
-        html.warning(chain_forms.caveat(page.workbench.workspace, bench.chain, shape)),
+        html.warning(chain_forms.caveat(page.workspace, bench.chain, shape)),
         html.pre(text, "pre code"),
         Markup('<div class="row">{}</div>').format(take),
         html.heading("Bring a chain in"),
@@ -48,7 +48,7 @@ def download(page: Page, event: Event) -> Patch:
     """Download the chain as a file."""
     bench, shape = window_bench(page, event), event.choice("shape", chain_forms.FORMS)
     name = chain_forms.file_stem(bench.chain.name) + chain_forms.FORMS[shape][1]
-    text = chain_forms.code(page.workbench.workspace, bench.chain, bench.dataset, shape)
+    text = chain_forms.code(page.workspace, bench.chain, bench.dataset, shape)
     return Patch(download=Download(name=name, text=text))
 
 
@@ -68,6 +68,6 @@ def open_in_build(page: Page, event: Event, chain: Chain) -> Patch:
     bench = window_bench(page, event)
     bench.edit(chain)
     sentence = f"{chain.name} is open. Undo returns to the chain before."
-    if missing := chain_forms.unknown_targets(page.workbench.workspace, chain):
+    if missing := chain_forms.unknown_targets(page.workspace, chain):
         sentence = f"Not known here: {'; '.join(missing)}. Choose another."
     return Patch(drawer="", say=sentence) | chain_patch(page, bench)

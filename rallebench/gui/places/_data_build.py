@@ -50,7 +50,7 @@ def options(registry: str) -> list[tuple[str, str]]:
 
 def build_form(page: Page, event: Event) -> Patch:
     corpus = event.text("id")
-    corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))
+    corpora = list(gold_coverage.indexed_corpora(page.workspace))
     follow = form.on_change("data.build_kind")
     pages = form.text("pages", "File", hint=PAGES, about="Passage id → page id.")
     chunking, gist = chunk_fields("default"), "for a corpus that is not imported"
@@ -93,10 +93,7 @@ def build_kind(page: Page, event: Event) -> Patch:
 
 def form_documents(page: Page, event: Event, name: str) -> str:
     """The documents of a form: a typed path, else the corpus in the field ``name``."""
-    return str(
-        event.path("path")
-        or gold_coverage.corpus_source(page.workbench.workspace, event.text(name))
-    )
+    return str(event.path("path") or gold_coverage.corpus_source(page.workspace, event.text(name)))
 
 
 def form_index(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
@@ -168,7 +165,7 @@ def raise_at_once(page: Page, job: Job | None) -> None:
 def combine_form(page: Page, event: Event) -> Patch:
     way = event.text("way", FIRST_WAY)
     try:
-        names = list(page.workbench.workspace.retrievers())
+        names = list(page.workspace.retrievers())
     except RalleError:
         names = []
     follow = form.on_change("data.combine_way")
@@ -182,7 +179,7 @@ def combine_form(page: Page, event: Event) -> Patch:
 
 def settings_of_way(page: Page, way: str) -> Markup:
     known = catalog.entry("composites", way).form
-    return form.draw(known, {}, catalog.choices(page.workbench.workspace, known), prefix="set-")
+    return form.draw(known, {}, catalog.choices(page.workspace, known), prefix="set-")
 
 
 def combine_way(page: Page, event: Event) -> Patch:

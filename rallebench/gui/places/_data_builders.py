@@ -68,7 +68,7 @@ def open_builder(page: Page, event: Event) -> Patch:
         return panels.view("data/builder", name, stored_view(page, query))
     about = "questions of your own articles, stage by stage"
     crumb = html.crumb("Data", "#/data/list", "Build dataset", about)
-    names = service.builders_begun(page.workbench.workspace)
+    names = service.builders_begun(page.workspace)
     begun = Markup().join(
         Markup("<li>{}</li>").format(html.name_link(name, BuilderAddress(id=name)))
         for name in names
@@ -86,7 +86,7 @@ def open_builder(page: Page, event: Event) -> Patch:
 
 def draw(page: Page, event: Event) -> Markup:
     builder = event.text("maker", catalog.names("builders")[0])
-    llms = service.writers(page.workbench.workspace)
+    llms = service.writers(page.workspace)
     item = catalog.entry("builders", builder)
     follow = form.on_change("builder.redraw")
     limit, name = event.text("limit"), event.text("name")
@@ -97,14 +97,14 @@ def draw(page: Page, event: Event) -> Markup:
         form.text("limit", "Articles or questions at most", limit, "all"),
     )
     if item.traits.get("articles", True):
-        corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))
+        corpora = list(gold_coverage.indexed_corpora(page.workspace))
         chosen = event.text("articles") or event.read(BuilderAddress).articles
         path, corpus = event.text("path"), chosen if chosen in corpora else ""
         path = path or ("" if corpus else chosen)
         articles = form.chooser("Articles of a corpus", "articles", corpora, corpus, blank="choose")
         articles += form.text("path", "… or a path", path, "folder, JSON lines or MediaWiki dump")
         parts += Markup('<div class="pair">{}</div>').format(articles)
-    offered = catalog.choices(page.workbench.workspace, item.form)
+    offered = catalog.choices(page.workspace, item.form)
     choices = {n: llms if item.form[n].names == "llm" else names for n, names in offered.items()}
     rare = [name for name in item.form if name not in VISIBLE_SETTINGS]
     parts += form.draw(item.form, dict(event.data), choices, prefix="set-", folded=rare)
@@ -134,7 +134,7 @@ def form_request(page: Page, event: Event) -> ExperimentRequest:
     if item.traits.get("articles", True):
         articles = form_documents(page, event, "articles")
     return service.builder_request(
-        page.workbench.workspace,
+        page.workspace,
         builder,
         event.text("name"),
         settings,
@@ -194,7 +194,7 @@ def start(page: Page, event: Event) -> Patch:
 
 
 def continue_(page: Page, event: Event) -> Patch:
-    begin(page, service.open_builder(page.workbench.workspace, event.text("id")).request)
+    begin(page, service.open_builder(page.workspace, event.text("id")).request)
     return follow(page, event)
 
 
@@ -204,7 +204,7 @@ def continue_(page: Page, event: Event) -> Patch:
 def stored_view(page: Page, query: BuilderAddress) -> Markup:
     """The stages of a dataset, and the rows of the chosen one."""
     name = query.id
-    about = service.open_builder(page.workbench.workspace, name).maker
+    about = service.open_builder(page.workspace, name).maker
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
     crumb = html.crumb("Build dataset", "#/data/builder", name, about, buttons=back)
     news = html.attributes(follow=f"{service.NOUN} {name}", do="builder.follow", id=name)
@@ -227,7 +227,7 @@ def stages_view(page: Page, name: str) -> Markup:
     job = page.workbench.jobs.get(service.NOUN, name)
     progress = going(job, (doing_now(job, stage_name) if job else "") or "starting")
     try:
-        stored = service.open_builder(page.workbench.workspace, name)
+        stored = service.open_builder(page.workspace, name)
     except RalleError as error:
         return progress or html.problem(error)
     lines = [stage_cells(name, label, counts) for label, counts in stored.stages.items()]
@@ -285,7 +285,7 @@ def rows(page: Page, event: Event) -> Patch:
 def rows_view(page: Page, name: str, stage: str, which: str) -> Markup:
     if not stage:
         return html.note("Choose a stage to see its rows.")
-    space = page.workbench.workspace
+    space = page.workspace
     data: dict[str, Any] = {"id": name, "stage": stage}
     chips = html.chips(WHICH, which, "builder.rows", "which", **data)
     note = Markup(
@@ -326,7 +326,7 @@ def row_view(row: Mapping[str, Any]) -> Markup:
 def edit(page: Page, event: Event) -> Patch:
     """A dialog with a row as JSON."""
     place = {name: event.text(name) for name in ("id", "stage", "row")}
-    row = service.stage_row(page.workbench.workspace, *place.values())
+    row = service.stage_row(page.workspace, *place.values())
     whole = json.dumps(row, ensure_ascii=False, indent=1)
     field = form.area("json", "The row as JSON", whole, 16, Markup(' class="mono"'))
     title = f"Edit a row of {stage_name(place['stage'])}"
@@ -341,7 +341,7 @@ def save(page: Page, event: Event) -> Patch:
 def toggle(page: Page, event: Event) -> Patch:
     """Keep a row, or drop it."""
     place = (event.text(name) for name in ("id", "stage", "row"))
-    row = service.stage_row(page.workbench.workspace, *place)
+    row = service.stage_row(page.workspace, *place)
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
 
 
@@ -349,7 +349,7 @@ def store_check(page: Page, event: Event) -> Patch:
     """Store a person's judgement of a row and show the next."""
     place = event.text("id"), event.text("stage"), event.text("row")
     keep = bool(event.text("keep"))
-    service.check_row(page.workbench.workspace, *place, correction(event), keep=keep)
+    service.check_row(page.workspace, *place, correction(event), keep=keep)
     drawn = rows_view(page, *place[:2], "all")
     return follow(page, event) | Patch({"builder-rows": drawn}) | check(page, event)
 
@@ -357,5 +357,5 @@ def store_check(page: Page, event: Event) -> Patch:
 def write(page: Page, event: Event, text: str) -> Patch:
     """Write a row into its stage's file and redraw stages and rows."""
     name, stage = event.text("id"), event.text("stage")
-    service.edit_row(page.workbench.workspace, name, stage, event.text("row"), text)
+    service.edit_row(page.workspace, name, stage, event.text("row"), text)
     return follow(page, event) | Patch({"builder-rows": rows_view(page, name, stage, "all")})

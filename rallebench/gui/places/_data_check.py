@@ -19,7 +19,7 @@ LINES, WIDTH = 8, 60
 
 def check_button(page: Page, name: str, stage: str) -> Markup:
     """The button that starts or continues the check of a stage, with its count; "" if nothing is left to check."""
-    done, rows, _ = service.check_progress(page.workbench.workspace, name, stage)
+    done, rows, _ = service.check_progress(page.workspace, name, stage)
     if not rows:
         return Markup()
     words = f"Check row by row ({done:,} of {rows:,})"
@@ -29,7 +29,7 @@ def check_button(page: Page, name: str, stage: str) -> Markup:
 def check(page: Page, event: Event) -> Patch:
     """The next unchecked row."""
     name, stage = event.text("id"), event.text("stage")
-    done, rows, row = service.check_progress(page.workbench.workspace, name, stage)
+    done, rows, row = service.check_progress(page.workspace, name, stage)
     if row is None:
         return Patch(drawer="", say="Every row is checked. Continue builds on from here.")
     place: dict[str, Any] = {"id": name, "stage": stage, "row": str(row["id"])}

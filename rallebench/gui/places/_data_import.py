@@ -215,8 +215,7 @@ def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
     if not preview.bad:
         return drawn
     lines = html.bullets(
-        uploads.as_sent(page.workbench.workspace, problem.message)
-        for problem in preview.problems[:5]
+        uploads.as_sent(page.workspace, problem.message) for problem in preview.problems[:5]
     )
     box = form.check("skip_bad", "Leave bad rows out") if preview.rows else Markup()
     return Markup('{}<div class="warn"><b>{}.</b>{}{}</div>').format(
@@ -259,7 +258,7 @@ def building(page: Page, job: Job) -> Markup:
         lines = (lines or Markup("<p>Starting…</p>")) + note
         other = html.button("Stop", "jobs.stop", id=job.id)
     elif job.error is not None:
-        lines += html.problem(uploads.as_sent(page.workbench.workspace, on_page(job.error)))
+        lines += html.problem(uploads.as_sent(page.workspace, on_page(job.error)))
         other = html.button("Back", "import.show", step="preview") + other
     else:
         lines += import_result(job.name, job.result)
@@ -312,7 +311,7 @@ def look(page: Page, state: ImportState) -> Looked:
         kind=state.kind,
         form=state.form,
         page_map=state.pages,
-        corpora=page.workbench.workspace.corpora,
+        corpora=page.workspace.corpora,
     )
 
 
@@ -323,13 +322,13 @@ def preview(page: Page, event: Event) -> Patch:
     state = replace(before) if goes_on and (page_map or not files) else ImportState()
     if files:
         sent = [(file.path, file.name) for file in files]
-        place = uploads.lay_out(page.workbench.workspace, sent)
+        place = uploads.lay_out(page.workspace, sent)
         state = replace(state, pages=place) if page_map else replace(state, source=place)
     elif path := event.path("path"):
         state.source = path
     if state.source is None:
         raise UsageError("No file is given; drop one, or type the path of a file or folder.")
-    state.source = uploads.unpack_upload(page.workbench.workspace, state.source)
+    state.source = uploads.unpack_upload(page.workspace, state.source)
     if goes_on and not files:
         keep(state, event)
     state.step = "preview"
@@ -373,7 +372,7 @@ def start(page: Page, event: Event) -> Patch:
         tuple(event.many("indexes")) if seen.corpus else (),
         event.text("encoder", "minilm"),
     )
-    job = imports.start(page.workbench.workspace, page.workbench.data, page.workbench.jobs, request)
+    job = imports.start(page.workspace, page.workbench.data, page.workbench.jobs, request)
     state.step, state.name = "build", request.name
     job.wait(0.3)
     return Patch({"data-import": panel(page, event)})

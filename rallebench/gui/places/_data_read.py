@@ -104,8 +104,7 @@ def said_at_import(
     if skipped:
         rest = plural(skipped - len(problems), "further bad row") if skipped > len(problems) else ""
         lines = html.bullets(
-            uploads.as_sent(page.workbench.workspace, line)
-            for line in filter(None, [*problems, rest])
+            uploads.as_sent(page.workspace, line) for line in filter(None, [*problems, rest])
         )
         body += Markup('<div class="warn"><b>{}.</b>{}</div>').format(parts[0], lines)
     return html.fold("Import", body, gist=html.join_facts(*parts), id="import-said")
@@ -124,7 +123,7 @@ def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup
 def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
     """The rows of a corpus or the examples of a dataset that contain the words."""
     rows = passages.corpus_rows if view == "corpus" else passages.records
-    return rows(page.workbench.workspace, name, find)
+    return rows(page.workspace, name, find)
 
 
 def list_rows(page: Page, request: RowWindow) -> Rows:
@@ -132,7 +131,7 @@ def list_rows(page: Page, request: RowWindow) -> Rows:
     key = request.read(ReadList)
     part = fitting(page, key.view, key.id, key.find)[request.part]
     if key.view == "corpus":
-        listed_passages = passages.passages_at(page.workbench.workspace, key.id, list(part))
+        listed_passages = passages.passages_at(page.workspace, key.id, list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
         answers = [html.join_facts(*example.gold.answers[:2]) or "no answer" for example in part]
@@ -145,7 +144,7 @@ def pick(page: Page, event: Event) -> Patch:
     """Show a row of either list in full."""
     view, name, id = event.text("view"), event.read(CorpusAddress).id, event.text("id")
     if view == "corpus":
-        chosen = passage_view(passages.load_passage(page.workbench.workspace, name, id), name)
+        chosen = passage_view(passages.load_passage(page.workspace, name, id), name)
     else:
         chosen = record_view(name, page.workbench.asking.example(name, id))
     return Patch({f"{view}-chosen": chosen})
@@ -165,19 +164,19 @@ def refilter(page: Page, event: Event) -> Patch:
 def open_corpus(page: Page, event: Event) -> Patch:
     query = event.read(CorpusAddress)
     name, find = query.id, query.find
-    rows = passages.corpus_rows(page.workbench.workspace, name, find)
-    row = passages.passage_row(page.workbench.workspace, name, query.q)
+    rows = passages.corpus_rows(page.workspace, name, find)
+    row = passages.passage_row(page.workspace, name, query.q)
     at = list(rows).index(row) if row is not None and row in rows else 0
-    first = passages.passages_at(page.workbench.workspace, name, [rows[at]]) if rows else []
+    first = passages.passages_at(page.workspace, name, [rows[at]]) if rows else []
     chosen = passage_view(first[0], name) if first else Markup()
     about, buttons = "", Markup()
-    if line := next((x for x in library.corpora(page.workbench.workspace) if x.name == name), None):
+    if line := next((x for x in library.corpora(page.workspace) if x.name == name), None):
         pages = "" if line.pages is None else f"{line.pages:,} pages"
         about = html.join_facts(f"{line.passages:,} passages", pages)
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
     notes = Markup()
-    if card := page.workbench.workspace.corpus_cards().get(name):
+    if card := page.workspace.corpus_cards().get(name):
         problems = [problem.message for problem in card.problems]
         notes = said_at_import(page, card.skipped, problems, card.warnings)
     return reader(event, "corpus", len(rows), at, about, buttons, chosen, notes)
@@ -208,9 +207,7 @@ def cut(page: Page, event: Event) -> Patch:
     chunking, own = form_chunking(event), event.raw_text("text")
     if own.strip():
         return Patch({"corpus-text": mark_chunks(own, chunking)})
-    passage = passages.load_passage(
-        page.workbench.workspace, event.text("corpus"), event.text("doc")
-    )
+    passage = passages.load_passage(page.workspace, event.text("corpus"), event.text("doc"))
     text = (
         mark_chunks(passage.text, chunking, passage.doc_id, passage.title)
         if chunking
@@ -225,12 +222,12 @@ def cut(page: Page, event: Event) -> Patch:
 def open_dataset(page: Page, event: Event) -> Patch:
     query = event.read(DatasetAddress)
     name, find = query.id, query.find
-    examples = passages.records(page.workbench.workspace, name, find)
+    examples = passages.records(page.workspace, name, find)
     ids, qid = [example.question.qid for example in examples], query.q
     at = ids.index(qid) if qid in ids else 0
     chosen = record_view(name, examples[at]) if examples else Markup()
-    line = next((x for x in library.datasets(page.workbench.workspace) if x.name == name), None)
-    total = f"{len(page.workbench.workspace.questions(name)):,} questions"
+    line = next((x for x in library.datasets(page.workspace) if x.name == name), None)
+    total = f"{len(page.workspace.questions(name)):,} questions"
     buttons = delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", QuestionAddress(set=name).href, "button")
     about = html.join_facts(total, line.kind if line else "")
@@ -273,9 +270,7 @@ def record_view(dataset: str, example: Example) -> Markup:
 def coverage_table(page: Page, event: Event) -> Patch:
     """The coverage of a dataset by every retriever, read when the fold opens."""
     rows = []
-    for name, share in gold_coverage.index_coverage(
-        page.workbench.workspace, event.text("id")
-    ).items():
+    for name, share in gold_coverage.index_coverage(page.workspace, event.text("id")).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"
         rows.append([html.name_link(name, IndexAddress(id=name)), badge(share), count])
     return Patch(

@@ -96,21 +96,17 @@ def index_buttons(line: RetrieverLine) -> Markup:
 def retriever_line(page: Page, name: str) -> RetrieverLine:
     """The line of a retriever. Raises NotFoundError with the known names."""
     lines = {
-        line.name: line
-        for line in library.retrievers(page.workbench.workspace, page.workbench.data.states())
+        line.name: line for line in library.retrievers(page.workspace, page.workbench.data.states())
     }
     if name not in lines:
-        page.workbench.workspace.retriever(name)  # raises with the reason
+        page.workspace.retriever(name)  # raises with the reason
         return RetrieverLine(name, "", about="written out", own=False)
     return lines[name]
 
 
 def open_index(page: Page, event: Event) -> Patch:
     """Open the index of the address, else the first; the address's query is searched by the button."""
-    names = [
-        line.name
-        for line in library.retrievers(page.workbench.workspace, page.workbench.data.states())
-    ]
+    names = [line.name for line in library.retrievers(page.workspace, page.workbench.data.states())]
     query = event.read(IndexAddress)
     name = query.id or next(iter(names), "")
     line = retriever_line(page, name)
@@ -152,9 +148,9 @@ def refresh(page: Page, event: Event) -> Patch:
 
 def search_form(page: Page, query: IndexAddress, name: str, names: list[str]) -> Markup:
     """Query, k, knobs, and the question whose gold is marked."""
-    sets = list(page.workbench.workspace.dataset_paths())
+    sets = list(page.workspace.dataset_paths())
     corpus = retriever_line(page, name).corpus
-    chosen = query.set or library.fitting_dataset(page.workbench.workspace, corpus)
+    chosen = query.set or library.fitting_dataset(page.workspace, corpus)
     question, words = query.q, query.query
     if question and not words:
         with suppress(RalleError):
@@ -187,7 +183,7 @@ def search_form(page: Page, query: IndexAddress, name: str, names: list[str]) ->
 def question_field(page: Page, dataset: str, chosen: str) -> Markup:
     offered: list[tuple[str, str]] = []
     with suppress(RalleError):
-        questions = (x.question for x in page.workbench.workspace.questions(dataset)[:OFFERED])
+        questions = (x.question for x in page.workspace.questions(dataset)[:OFFERED])
         offered = [(question.qid, question.text[:140]) for question in questions]
     follow, options = form.on_change("index.offer"), form.suggestions("index-questions", offered)
     return Markup(
@@ -203,7 +199,7 @@ query_field = partial(
 def offer(page: Page, event: Event) -> Patch:
     """Take the chosen question as the query."""
     dataset, query, qid = event.text("set"), event.text("query"), ""
-    if example := passages.find_example(page.workbench.workspace, dataset, event.text("q")):
+    if example := passages.find_example(page.workspace, dataset, event.text("q")):
         query, qid = example.question.text, example.question.qid
     return Patch(
         {"index-query": query_field(query), "index-question": question_field(page, dataset, qid)},
@@ -213,7 +209,7 @@ def offer(page: Page, event: Event) -> Patch:
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
     """Search; loads the retriever if necessary."""
-    example = passages.find_example(page.workbench.workspace, event.text("set"), event.text("q"))
+    example = passages.find_example(page.workspace, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
     name, k = event.text("id"), event.whole("k", "k")
@@ -236,9 +232,9 @@ def hits(result: Search, gold: Gold, k: int) -> Markup:
 
 
 def about(page: Page, line: RetrieverLine) -> Markup:
-    manifest = page.workbench.workspace.manifests().get(line.name)
+    manifest = page.workspace.manifests().get(line.name)
     if manifest is None:
-        entry = page.workbench.workspace.combinations().get(line.name)
+        entry = page.workspace.combinations().get(line.name)
         facts = [("Made of", ", ".join(line.parts)), ("About", line.about)]
         title, whole = "Entry", entry.model_dump(exclude_defaults=True) if entry else {}
     else:
@@ -257,7 +253,7 @@ def about(page: Page, line: RetrieverLine) -> Markup:
             ("Fingerprint", manifest.fingerprint),
         ]
         title, whole = "Manifest", manifest.model_dump()
-    users = page.workbench.workspace.users(line.name, "retriever")
+    users = page.workspace.users(line.name, "retriever")
     facts.append(("Used by", ", ".join(users)))
     fold = html.fold(title, html.as_json(whole), id="index-manifest") if whole else Markup()
     return Markup("{}{}{}").format(html.heading("About", first=True), html.defs(facts), fold)

@@ -50,7 +50,7 @@ def window_design(page: Page, event: Event) -> Design:
     design = event.session.get(Design)
     if design is None:
         design = event.session.state(Design)
-        fields = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
+        fields = designs.variables(page.workspace, varied_chain(page, event, design))
         first = next((name for name in ("k", "llm") if name in fields), next(iter(fields), ""))
         if first:
             design.vary[first] = ["3", "5", "10"] if first == "k" else [fields[first].current]
@@ -60,7 +60,7 @@ def window_design(page: Page, event: Event) -> Design:
 def varied_chain(page: Page, event: Event, design: Design) -> Chain:
     """The chain to vary: the one in Build, or a saved one. Raises NotFoundError."""
     if design.chain:
-        return page.workbench.workspace.chain(design.chain)
+        return page.workspace.chain(design.chain)
     return window_bench(page, event).chain
 
 
@@ -93,7 +93,7 @@ def read(page: Page, event: Event) -> Design:
         design.indexes = event.many("indexes")
         design.knobs = {
             name: [*event.many(f"knob:{name}"), *event.many(f"knob-own:{name}")]
-            for name in designs.search_knobs(page.workbench.workspace, design.indexes)
+            for name in designs.search_knobs(page.workspace, design.indexes)
         }
     elif design.kind == "baselines" and event.has("run"):
         design.long_context = event.flag("long_context")
@@ -105,7 +105,7 @@ def read(page: Page, event: Event) -> Design:
 def design_request(page: Page, event: Event, design: Design) -> ExperimentRequest:
     """The chosen settings as a request. Raises UsageError, NotFoundError."""
     return experiment_design.build_request(
-        page.workbench.workspace,
+        page.workspace,
         design,
         varied_chain(page, event, design),
         allow_python=page.workbench.allow_python,
@@ -129,7 +129,7 @@ def steps(page: Page, event: Event, design: Design) -> Markup:
     drawn, searched = Markup(), tuple(design.indexes) if design.kind == "tradeoff" else ()
     if design.kind == "sweep":
         searched = varied_chain(page, event, design).retrievers
-    experiment_design.fit_dataset(page.workbench.workspace, design, searched)
+    experiment_design.fit_dataset(page.workspace, design, searched)
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
     for number, (title, part) in enumerate(parts, 1):
         drawn += Markup(
@@ -179,7 +179,7 @@ Steps = tuple[tuple[str, str], ...]
 
 
 def _sweep(page: Page, event: Event, design: Design) -> Steps:
-    known = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
+    known = designs.variables(page.workspace, varied_chain(page, event, design))
     rows = Markup().join(vary_row(known[name], design) for name in design.vary if name in known)
     rest, do = [v for name, v in known.items() if name not in design.vary], "experiments.add_field"
     adds = Markup().join(
@@ -188,7 +188,7 @@ def _sweep(page: Page, event: Event, design: Design) -> Steps:
     others, blank = [(v.name, v.label) for v in rest[6:]], "+ Any other field"
     more = Markup(' class="x-more" aria-label="Any other field"{}').format(form.on_change(do))
     adds += form.select("field", others, "", blank=blank, more=more)
-    chains = page.workbench.workspace.chain_paths()
+    chains = page.workspace.chain_paths()
     more = Markup(' aria-label="Chain" class="x-chain"')
     as_is = f"{window_bench(page, event).chain.name}, as in Build"
     source = form.select("chain", list(chains), design.chain, blank=as_is, more=more)
@@ -236,7 +236,7 @@ def questions(
     page: Page, design: Design, *, metric: bool = False, most: str = "all", more: str = ""
 ) -> Markup:
     """Dataset, number of questions, and the deciding metric."""
-    datasets = list(page.workbench.workspace.dataset_paths())
+    datasets = list(page.workspace.dataset_paths())
     fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
     fields += form.questions(design.limit, most=most)
     if metric:
@@ -255,7 +255,7 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
     parts = [(name, designs.suite_part(name).capitalize() or "All of it") for name in suites[paper]]
     what = form.chooser("Benchmark", "suite", parts, design.suite)
     if asks and "models" not in known:
-        llms = list(page.workbench.workspace.llms())
+        llms = list(page.workspace.llms())
         what += form.chooser("Model", "llm", llms, design.llm, blank="none")
     printed = designs.first_table(paper)
     tables = html.link("The paper's tables", PaperTableAddress(printed).href) if printed else ""
@@ -276,12 +276,10 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
     """Some settings of a benchmark: lists first, then datasets or paths with the workspace's suggestions, then the rest by type."""
     values = {"models": [design.llm], **experiment_design.typed_settings(design)}
     choices, folded = (
-        catalog.choices(page.workbench.workspace, known),
+        catalog.choices(page.workspace, known),
         designs.advanced_settings(known),
     )
-    if sets := designs.suite_sets(
-        page.workbench.workspace, design.suite, str(values.get("data") or "")
-    ):
+    if sets := designs.suite_sets(page.workspace, design.suite, str(values.get("data") or "")):
         choices["set"] = sets
 
     def rank(name: str) -> int:
@@ -295,13 +293,11 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
 
 
 def _tradeoff(page: Page, event: Event, design: Design) -> Steps:
-    about = page.workbench.workspace.retrievers()
+    about = page.workspace.retrievers()
     k = form.number("k", "k, passages a query", design.k, 1, more=Markup(' max="1000"'))
     over = questions(page, design, most=str(TRADEOFF_QUESTIONS), more=k)
     knobs = Markup()
-    for name, (setting, values) in designs.search_knobs(
-        page.workbench.workspace, design.indexes
-    ).items():
+    for name, (setting, values) in designs.search_knobs(page.workspace, design.indexes).items():
         chosen = design.knobs.get(name) or values
         offered, own = dict.fromkeys([*values, *chosen]), Markup()
         if setting.kind in (int, float):
@@ -330,10 +326,10 @@ def _baselines(page: Page, event: Event, design: Design) -> Steps:
 
 
 def _batch(page: Page, event: Event, design: Design) -> Steps:
-    names = page.workbench.workspace.chain_paths()
+    names = page.workspace.chain_paths()
     hint = "path of a folder with chains, JSON or YAML"
     folder = form.text("folder", "Or a folder", design.folder, hint)
-    llms = list(page.workbench.workspace.llms())
+    llms = list(page.workspace.llms())
     model = form.chooser("Model", "llm", llms, design.llm, blank="each chain's own")
     return (
         ("Which chains", ticks("chains", names, design.chains) + folder),

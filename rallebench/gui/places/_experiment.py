@@ -56,7 +56,7 @@ def open_one(page: Page, event: Event) -> Patch:
 
 
 def _opening(page: Page, event: Event, stored: StoredExperiment) -> Patch:
-    name, group = stored.name, experiment_groups.group(page.workbench.workspace, stored.name)
+    name, group = stored.name, experiment_groups.group(page.workspace, stored.name)
     title, about = group.name, html.join_facts(group.title, group.about)
     if group.automatic:
         title, about = group.title, html.join_facts(group.about, name)
@@ -81,7 +81,7 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
     if isinstance(stored.report, RankingReport) and (variants := stored.report.variants):
         build, kind = QuestionAddress(run=variants[0].run).href, "button"
         label = f"Use {plain_label(variants[0].variant)} in Build"
-        if len(variants) > 1 and not experiment_groups.group(page.workbench.workspace, name).open:
+        if len(variants) > 1 and not experiment_groups.group(page.workspace, name).open:
             label, kind = "Use the winner in Build", "button primary"
         use = html.link(label, build, kind)
     do = "experiments.export"
@@ -137,9 +137,7 @@ def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: 
 
 
 def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    value = experiment_results.ranking(
-        page.workbench.workspace, stored, event.read(ExperimentAddress).by
-    )
+    value = experiment_results.ranking(page.workspace, stored, event.read(ExperimentAddress).by)
     result, chooser = value.result, Markup()
     warned = Markup().join(map(warning, result.warnings))
     if stored.kind == "sweep" and len(value.metrics) > 1:
@@ -218,7 +216,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     table = figures.table(experiment_results.tradeoff_table(value.points))
     figure = experiment_results.tradeoff_figure(value.points, across, up)
     group, best = (
-        experiment_groups.group(page.workbench.workspace, stored.name),
+        experiment_groups.group(page.workspace, stored.name),
         "No index could be ranked.",
     )
     if group.winner and group.mean is not None and group.mean.value is not None:
@@ -275,14 +273,14 @@ def paper_tables(tables: Sequence[Table]) -> Markup:
 
 
 def _beside(page: Page, event: Event, stored: StoredExperiment) -> Markup:
-    others = experiment_results.comparable(page.workbench.workspace, stored)
+    others = experiment_results.comparable(page.workspace, stored)
     if not others or not isinstance(stored.report, SuiteReport):
         return Markup()
     other = event.read(ExperimentAddress).beside
     chooser = go_select("Beside another run of this benchmark", "beside", others, other, "none")
     if other not in others:
         return chooser
-    differences, pairs = experiment_results.beside(page.workbench.workspace, stored.name, other)
+    differences, pairs = experiment_results.beside(page.workspace, stored.name, other)
     links = html.join_facts_html(
         *(html.link(label, ComparisonAddress(*pair).href) for label, pair in pairs.items())
     )

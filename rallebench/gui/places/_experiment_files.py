@@ -33,7 +33,7 @@ def register(page: Page) -> None:
 def files(page: Page, stored: StoredExperiment) -> Markup:
     """The files to label, then all files."""
     names, drawn, lines = (
-        experiment_results.files(page.workbench.workspace, stored.name),
+        experiment_results.files(page.workspace, stored.name),
         Markup(),
         [],
     )
@@ -55,9 +55,7 @@ def files(page: Page, stored: StoredExperiment) -> Markup:
 
 
 def save_file(page: Page, event: Event) -> Patch:
-    path = experiment_results.file_path(
-        page.workbench.workspace, event.text("id"), event.text("file")
-    )
+    path = experiment_results.file_path(page.workspace, event.text("id"), event.text("file"))
     kind = mimetypes.guess_type(path.name)[0] or "application/octet-stream"
     content = base64.b64encode(path.read_bytes()).decode()
     return Patch(download=Download(name=path.name, base64=content, type=kind))
@@ -66,7 +64,7 @@ def save_file(page: Page, event: Event) -> Patch:
 def edit_file(page: Page, event: Event) -> Patch:
     """A drawer with a file of labels: a row per error, its category as a field."""
     name, file = event.text("id"), event.text("file")
-    _, lines = experiment_results.label_rows(page.workbench.workspace, name, file)
+    _, lines = experiment_results.label_rows(page.workspace, name, file)
     fields = Markup()
     for i, row in enumerate(lines):
         field = form.text(
@@ -77,7 +75,7 @@ def edit_file(page: Page, event: Event) -> Patch:
         ).format(row["question"], row["required"], row["prediction"][:600], field)
     data: dict[str, Any] = {"id": name, "file": file}
     save = html.button("Save the labels", "experiments.save_labels", kind="primary", **data)
-    offered = experiment_results.categories(page.workbench.workspace, name)
+    offered = experiment_results.categories(page.workspace, name)
     keys = Markup().join(
         Markup(" <kbd>{}</kbd> {}").format(n, word) for n, word in enumerate(offered, 1)
     )
@@ -95,7 +93,7 @@ def save_labels(page: Page, event: Event) -> Patch:
     """Write the categories into the file, which the benchmark reads on its next run."""
     name, file = event.text("id"), event.text("file")
     chosen = {int(key): text for key, text in event.with_prefix("c:").items()}
-    path = experiment_results.write_labels(page.workbench.workspace, name, file, chosen)
+    path = experiment_results.write_labels(page.workspace, name, file, chosen)
     if (design := event.session.get(Design)) is not None:
         stored = page.workbench.experiments.store.open(name)
         design.settings.setdefault(stored.kind, {})["labels"] = str(path)
@@ -106,7 +104,7 @@ def result_parts(page: Page, stored: StoredExperiment) -> tuple[list[Table], lis
     """(tables, figures, verdict) of an experiment, for files."""
     results, report = experiment_results, stored.report
     if stored.kind in ("sweep", "batch"):
-        value = results.ranking(page.workbench.workspace, stored)
+        value = results.ranking(page.workspace, stored)
         verdict = " ".join(results.verdict(value))
         return [results.ranking_table(value)], results.figures(value), verdict
     if stored.kind == "tradeoff":
@@ -136,7 +134,7 @@ def export(page: Page, event: Event) -> Patch:
     elif suffix == "tex":
         content = "\n".join(latex(_in_percent(value)) for value in tables)
     elif suffix == "json":
-        content = experiment_results.report_text(page.workbench.workspace, name)
+        content = experiment_results.report_text(page.workspace, name)
     else:
         sections = [Section("", (verdict, *tables)), *(Section(f.title, (f,)) for f in drawings)]
         content = "".join(report.page(name, sections))

@@ -58,11 +58,9 @@ def window_grid(event: Event) -> VariantGrid:
 
 def window_sheet(page: Page, event: Event) -> Sheet:
     """The grid of this window: the saved chain if Build's is edited, Build's chain, the variants."""
-    bench, grid, space = window_bench(page, event), window_grid(event), page.workbench.workspace
+    bench, grid, space = window_bench(page, event), window_grid(event), page.workspace
     chains = [bench.chain, *grid.variants]
-    if bench.chain.name in space.chain_paths() and not is_saved(
-        page.workbench.workspace, bench.chain
-    ):
+    if bench.chain.name in space.chain_paths() and not is_saved(page.workspace, bench.chain):
         with suppress(RalleError):  # an unreadable chain cannot be the base
             chains.insert(0, space.chain(bench.chain.name))
     return Sheet(page, bench.dataset, grid, chains, grid_questions(page, bench, grid))
@@ -70,7 +68,7 @@ def window_sheet(page: Page, event: Event) -> Sheet:
 
 def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
     """The questions of the grid."""
-    examples = page.workbench.workspace.questions(bench.dataset)
+    examples = page.workspace.questions(bench.dataset)
     if grid.sample not in NOTHING:
         return variants.sample(examples, int(grid.sample))
     ids = set(grid.picked)
@@ -147,7 +145,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
 def ask_all(page: Page, event: Event) -> Patch:
     """Confirm the runs on the whole dataset."""
     sheet = window_sheet(page, event)
-    whole, count = len(page.workbench.workspace.questions(sheet.dataset)), len(sheet.chains)
+    whole, count = len(page.workspace.questions(sheet.dataset)), len(sheet.chains)
     names = map(sheet.label, sheet.chains)
     lines = Markup().join(Markup("<li>{}</li>").format(name) for name in names)
     size = html.join_facts(
@@ -165,7 +163,7 @@ def run_all(page: Page, event: Event) -> Patch:
     options = BenchmarkOptions(dataset=sheet.dataset)
     planned = [
         of_chain(
-            page.workbench.workspace,
+            page.workspace,
             chain,
             options,
             run=f"{chain.name}-{sheet.dataset}-{stamp}-{i}",
@@ -220,9 +218,9 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
         if version.chain.actions != bench.chain.actions:
             different = variants.difference_label(bench.chain, version.chain)
             points.append((f"{clock(version)}, {source}: {different}", version.chain))
-    for name in page.workbench.workspace.chain_paths():
+    for name in page.workspace.chain_paths():
         with suppress(RalleError):  # unreadable chains are not offered
-            points.append((f"the chain {name}", page.workbench.workspace.chain(name)))
+            points.append((f"the chain {name}", page.workspace.chain(name)))
     return points
 
 

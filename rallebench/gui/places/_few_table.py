@@ -65,7 +65,7 @@ class Sheet:
         if chain is base:
             return base.name
         with suppress(RalleError):  # the variant was deleted
-            saved = self.page.workbench.workspace.chain(chain.name)
+            saved = self.page.workspace.chain(chain.name)
         return variants.variant_label(base, chain, saved)
 
     def against(self, chain: Chain) -> PairedComparison:
@@ -164,7 +164,7 @@ def sentence(sheet: Sheet) -> Markup:
     significant_pairs = [
         (chain, pair) for chain, pair in pairs if pair.significant and pair.difference
     ]
-    whole = len(sheet.page.workbench.workspace.questions(sheet.dataset))
+    whole = len(sheet.page.workspace.questions(sheet.dataset))
     label = html.join_facts(f"Run on all {whole:,}", duration_of_all(sheet, whole))
     more = html.button(label, "few.ask_all", kind="quiet")
     if significant_pairs:

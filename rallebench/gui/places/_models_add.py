@@ -41,7 +41,7 @@ def head(title: str, about: str) -> Markup:
 def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
     """Save an entry under ``wish`` or a free name like it, and ``then`` "test" or "load" it."""
     if wish and not name:
-        name = model_entries.free_name(page.workbench.workspace, wish)
+        name = model_entries.free_name(page.workspace, wish)
     _, *more = page.workbench.models.add(name, entry)
     if then == "test":
         page.workbench.model_lines.start_test(name)
@@ -215,9 +215,7 @@ def preset_facts(page: Page, event: Event) -> Patch:
 def add_preset(page: Page, event: Event) -> Patch:
     """Add a preset and load it, which downloads it. Refused if its package is not installed."""
     chosen = event.text("preset")
-    entry = model_entries.build_entry(
-        page.workbench.workspace, chosen_quantization(event), preset=chosen
-    )
+    entry = model_entries.build_entry(page.workspace, chosen_quantization(event), preset=chosen)
     return save_entry(page, "", entry, wish=chosen, then="load")
 
 

@@ -37,7 +37,7 @@ def open_one(page: Page, event: Event) -> Patch:
 
 
 def view_one(page: Page, name: str) -> Patch:
-    entry = page.workbench.workspace.llm(name)
+    entry = page.workspace.llm(name)
     own, buttons = name in page.workbench.models.own(), Markup()
     if own and entry.backend == model_entries.ELSEWHERE:
         buttons += html.button("Key…", "models.key_form", id=name)

@@ -59,7 +59,7 @@ def view(page: Page, bench: Bench) -> Markup:
 
 def bar(page: Page, bench: Bench) -> Markup:
     """The mode switch on the left; the chain and its actions on the right."""
-    names = list(page.workbench.workspace.chain_paths())
+    names = list(page.workspace.chain_paths())
     if bench.chain.name not in names:
         names.insert(0, bench.chain.name)
     fields, stopped = "#chain-form", bench.is_stopped and bench.episode is None
@@ -88,7 +88,7 @@ def question(page: Page, bench: Bench) -> Markup:
         example = bench_example(page, bench)
     except RalleError as error:
         return Markup('<div class="asked-question">{}</div>').format(html.problem(error))
-    gold, examples = example.gold, page.workbench.workspace.questions(bench.dataset)
+    gold, examples = example.gold, page.workspace.questions(bench.dataset)
     parts = Markup()
     if gold.answers:
         others = [Markup(" · {}").format(answer) for answer in gold.answers[1:4]]
@@ -159,7 +159,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
 
 def header(page: Page, bench: Bench) -> Patch:
     """The chain in the header, with a dot for unsaved changes; the browser also keeps an edited one."""
-    edited_now = not is_saved(page.workbench.workspace, bench.chain)
+    edited_now = not is_saved(page.workspace, bench.chain)
     dot = (
         Markup('<i class="dot" title="Unsaved changes" data-unsaved></i>')
         if edited_now
@@ -184,9 +184,7 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
     """The offer to restore an edited chain that the browser kept through a crash; "" if there is none."""
     with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: no draft
         chain = chain_forms.read_draft(json.loads(draft)["chain"])
-        if not is_saved(page.workbench.workspace, chain) and is_saved(
-            page.workbench.workspace, bench.chain
-        ):
+        if not is_saved(page.workspace, chain) and is_saved(page.workspace, bench.chain):
             bench.left_behind = chain
     if bench.left_behind is None:
         return Markup()

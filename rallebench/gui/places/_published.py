@@ -64,7 +64,7 @@ def search(page: Page, event: Event) -> Patch:
 
 def papers(page: Page, words: str) -> Markup:
     """Each paper's tables: contents, number of questions, number of our experiments in them."""
-    counts, drawn = published.counts(page.workbench.workspace), Markup()
+    counts, drawn = published.counts(page.workspace), Markup()
     for paper, tables in published.search_tables(words).items():
         lines, addresses = [], []
         for name, about in tables:
@@ -90,7 +90,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     """A table with our runs and its drawings, and the list of all tables. Raises NotFoundError."""
     value = published.open_table(chosen)
     paper = chosen.partition(":")[0]
-    own = published.own_rows(page.workbench.workspace, value)
+    own = published.own_rows(page.workspace, value)
     table = published.as_table(value, own)
     columns = [i for i, _ in enumerate(table.labels) if _tells(i, table.rows)]
     numeric = [all(_is_figure(str(row[i])) for row in table.rows) for i in columns]
@@ -180,7 +180,7 @@ def save(page: Page, event: Event) -> Patch:
     """Download the table as a file."""
     name, suffix = event.text("table"), event.text("suffix")
     value = published.open_table(name)
-    own = published.own_rows(page.workbench.workspace, value)
+    own = published.own_rows(page.workspace, value)
     table = published.as_table(value, own)
     text = latex(table) if suffix == "tex" else csv_table(table)
     if suffix == "json":

@@ -71,7 +71,7 @@ def list_row(row: QuestionRow, below: str) -> Markup:
 def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
     """The questions with the verdicts of this chain's newest run, overridden by those of this window."""
     try:
-        known = dict(last_verdicts(page.workbench.workspace, bench.dataset, bench.chain.name))
+        known = dict(last_verdicts(page.workspace, bench.dataset, bench.chain.name))
     except RalleError:
         known = {}
     known |= {qid: v for (dataset, qid), v in bench.verdicts.items() if dataset == bench.dataset}
@@ -85,14 +85,14 @@ def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[Qu
 
 def all_rows(page: Page, bench: Bench) -> list[QuestionRow]:
     """All questions of the dataset."""
-    return bench_rows(page, bench, page.workbench.workspace.questions(bench.dataset))
+    return bench_rows(page, bench, page.workspace.questions(bench.dataset))
 
 
 def question_column(page: Page, bench: Bench) -> Markup:
     """The whole column."""
     follow = Markup(' aria-label="Dataset"{}').format(form.on_change("build.choose_dataset"))
     choose = form.select(
-        "dataset", list(page.workbench.workspace.dataset_paths()), bench.dataset, more=follow
+        "dataset", list(page.workspace.dataset_paths()), bench.dataset, more=follow
     )
     hint = "Filter, or ask your own question"
     ask = {"enter": "build.pick"}
@@ -131,7 +131,7 @@ def question_rows(page: Page, request: RowWindow) -> Rows:
     bench = request.session.get(Bench)
     if bench is None:
         return Rows(())
-    examples = page.workbench.workspace.questions(key.dataset)
+    examples = page.workspace.questions(key.dataset)
     if key.only or key.words:
         rows = filter_questions(bench_rows(page, bench, examples), key.only, key.words)[
             request.part

@@ -62,9 +62,9 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
             "The address names no two runs; tick them in the list of runs and choose Compare."
         )
     both = first, second = title_rows(page, (a, b))
-    compared = run_views.compare_two(page.workbench.workspace, a, b, metric)
+    compared = run_views.compare_two(page.workspace, a, b, metric)
     for name in unread(page, both):
-        run_questions.read_stages(page.workbench.workspace, page.workbench.runs.open(name))
+        run_questions.read_stages(page.workspace, page.workbench.runs.open(name))
     words = sentence(compared, first, second), reason(compared, first, second)
     titles = {row.name: row.title for row in both}
     decided = metric_choice(under_titles(compared.runs, titles))
@@ -77,7 +77,7 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
 
 def title_rows(page: Page, names: Sequence[str]) -> list[RunRow]:
     """The compared runs by distinct titles."""
-    return tell_apart([run_list.run_row(page.workbench.workspace, name) for name in names])
+    return tell_apart([run_list.run_row(page.workspace, name) for name in names])
 
 
 def tell_apart(rows: list[RunRow]) -> list[RunRow]:
@@ -174,9 +174,7 @@ def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunRow]) -> Ma
     if not pair.flipped_ids:
         return head + html.note("Every question has the same score in both runs.")
     runs = [page.workbench.runs.open(row.name) for row in both]
-    answers = [
-        {x.qid: x for x in run_questions.questions(page.workbench.workspace, run)} for run in runs
-    ]
+    answers = [{x.qid: x for x in run_questions.questions(page.workspace, run)} for run in runs]
     lines, addresses = [], []
     for qid in list(pair.flipped_ids)[:MOST_FLIPS]:
         example = run_questions.example(runs[0], qid)
@@ -247,7 +245,7 @@ def folds(page: Page, compared: Comparison, both: Sequence[RunRow]) -> Markup:
             compared.cells[name][i].value if name in compared.cells else None for name in spent
         ]
         price, _ = run_views.price_text(
-            page.workbench.workspace, row.usd, row.chain.llms if row.chain else ()
+            page.workspace, row.usd, row.chain.llms if row.chain else ()
         )
         times.append(figures.duration(means[0]))
         tokens = " + ".join(numbers.text(mean, "count") for mean in means[1:])
@@ -271,14 +269,12 @@ def plots(
         every = figures.table(run_views.comparison_table(under_titles(compared, titles)))
         gist = f"{sum(map(compared.is_printed, compared.cells))} metrics"
         yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
-    for axes, drawing, value in run_views.kind_tables(page.workbench.workspace, titles, metric):
+    for axes, drawing, value in run_views.kind_tables(page.workspace, titles, metric):
         gist = plural(len(value.rows), drawing.x)
         inside = figures.plots([drawing]) + figures.table(value)
         yield html.fold(f"By {drawing.x}", inside, gist=gist, id=f"compare-by-{axes}")
     for label, key in run_views.COSTS.items():
-        points, notes = run_views.quality_and_cost(
-            page.workbench.workspace, titles, metric, key, compared
-        )
+        points, notes = run_views.quality_and_cost(page.workspace, titles, metric, key, compared)
         if points is not None:
             inside = figures.plots([points]) + Markup().join(map(html.warning, notes))
             yield html.fold(f"Quality against {label}", inside, id=f"compare-{key}")
@@ -308,11 +304,11 @@ def decide(page: Page, event: Event) -> Patch:
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
     titles = {row.name: row.title for row in title_rows(page, names)}
-    if run_views.share_nothing(page.workbench.workspace, names):
+    if run_views.share_nothing(page.workspace, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
         return Markup().join((judgement(head, why), *plots(page, titles, metric or "em")))
-    compared = run_views.compare_several(page.workbench.workspace, names, metric)
+    compared = run_views.compare_several(page.workspace, names, metric)
     why = Markup("{} runs on {:,} shared questions, against {}.").format(
         len(names), len(compared.common), titles[names[0]]
     )

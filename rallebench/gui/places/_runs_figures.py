@@ -59,7 +59,7 @@ def price_figure(page: Page, report: RunReport) -> tuple[str, str]:
         return "unknown", "imported predictions do not say it"
     total = cost.total if cost else CostTotal()
     llms = [*total.usd_unknown_for, *(cost.prices if cost else ())]
-    words, why = run_views.price_text(page.workbench.workspace, total.usd, llms)
+    words, why = run_views.price_text(page.workspace, total.usd, llms)
     each = 0.0 if why else (total.usd or 0.0) / max(1, total.questions or 0)
     return words, why or f"{numbers.text(each, 'usd')} a question"
 
@@ -146,7 +146,7 @@ def agents(page: Page, names: Sequence[str]) -> Markup:
     parts = Markup()
     for aspect, label in ASPECTS.items():
         try:
-            result = analyse_agents(page.workbench.workspace, names, aspect)
+            result = analyse_agents(page.workspace, names, aspect)
             inside = Markup().join(map(figures.table, result.tables))
             inside += figures.plots(result.figures.values())
             inside += Markup().join(map(html.warning, result.notes))

@@ -72,10 +72,10 @@ def reading(do: str, **data: str) -> Markup:
 
 def view(page: Page, event: Event) -> Patch:
     """Heading, running work, table."""
-    datasets = {row.dataset for row in run_list.rows(page.workbench.workspace) if row.dataset}
+    datasets = {row.dataset for row in run_list.rows(page.workspace) if row.dataset}
     filters = window_filter(event)
     more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
-    count = len(run_list.in_bin(page.workbench.workspace))
+    count = len(run_list.in_bin(page.workspace))
     bar = (
         form.filter_field("runs-words", filters.words, "runs.refresh"),
         form.select("dataset", sorted(datasets), filters.dataset, blank="All datasets", more=more),
@@ -113,10 +113,8 @@ def now(page: Page) -> Markup:
 
 def running(page: Page, job: Job, more: str = "") -> Markup:
     """A run in progress: its share, its score so far, its stop button."""
-    row = next((r for r in run_list.rows(page.workbench.workspace) if r.name == job.name), None)
-    title = run_list.titles(page.workbench.workspace, [(job.name, job.identity)]).get(
-        job.name, job.name
-    )
+    row = next((r for r in run_list.rows(page.workspace) if r.name == job.name), None)
+    title = run_list.titles(page.workspace, [(job.name, job.identity)]).get(job.name, job.name)
     trouble = page.workbench.models.trouble(row.chain.llms, job.work) if row and row.chain else ""
     words = html.join_facts(progress_words(job) or job.message, so_far(page, job), trouble)
     stop = stop_button(job, "runs.stop", job.name)
@@ -127,7 +125,7 @@ def so_far(page: Page, job: Job) -> str:
     """The share of right answers of a run in progress, "" before the first."""
     with suppress(RalleError):
         if folder := page.workbench.runs.job_folder(job):
-            count = run_questions.counts(run_questions.questions(page.workbench.workspace, folder))
+            count = run_questions.counts(run_questions.questions(page.workspace, folder))
             right, wrong = count.get("right", 0), count["wrong"]
             return f"{100 * right / (right + wrong):.1f} % right so far" if right + wrong else ""
     return ""
@@ -135,14 +133,14 @@ def so_far(page: Page, job: Job) -> str:
 
 def shown_rows(page: Page, filters: RunFilter) -> list[RunRow]:
     """The runs that pass a filter."""
-    listed = run_list.rows(page.workbench.workspace)
+    listed = run_list.rows(page.workspace)
     return run_list.filter_rows(listed, filters.words, filters.dataset)
 
 
 def table(page: Page, event: Event) -> Markup:
     """The windowed list itself."""
     filters, rows = window_filter(event), shown_rows(page, window_filter(event))
-    if not run_list.rows(page.workbench.workspace):
+    if not run_list.rows(page.workspace):
         if page.workbench.jobs.list("run", active=True):
             return Markup()
         return html.empty(
@@ -169,14 +167,14 @@ def unread(page: Page, rows: Sequence[RunRow]) -> list[str]:
     large = run_questions.LARGE
     ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
     runs = {row.name: page.workbench.runs.open(row.name) for row in ended if not row.problem}
-    known = partial(run_questions.stages_known, page.workbench.workspace)
+    known = partial(run_questions.stages_known, page.workspace)
     return [name for name, run in runs.items() if not known(run)]
 
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Analyse the lost questions of the newest runs, one run after another."""
     for name in unread(page, shown_rows(page, window_filter(event))):
-        run_questions.read_stages(page.workbench.workspace, page.workbench.runs.open(name))
+        run_questions.read_stages(page.workspace, page.workbench.runs.open(name))
         yield Patch(event=PageEvent("rb-rows", list="runs"))
     yield Patch({"runs-rows": table(page, event)})
 
@@ -206,9 +204,7 @@ def run_row(page: Page, row: RunRow) -> Markup:
     )
     price = ""
     if not run_list.is_imported(row):
-        price, _ = run_views.price_text(
-            page.workbench.workspace, row.usd, chain.llms if chain else ()
-        )
+        price, _ = run_views.price_text(page.workspace, row.usd, chain.llms if chain else ())
     tick = Markup('<input type="checkbox" value="{}" aria-label="Choose {} to compare">').format(
         row.name, row.title
     )
@@ -266,7 +262,7 @@ def lost_stages(
     """The stages at which the questions of a run, or of ``qids``, were lost; empty if its answers cannot be read."""
     with suppress(RalleError):
         run = page.workbench.runs.open(name)
-        listed = run_questions.questions(page.workbench.workspace, run)
+        listed = run_questions.questions(page.workspace, run)
         return run_questions.lost_parts([x for x in listed if qids is None or x.qid in qids])
     return []
 
@@ -289,7 +285,7 @@ def refresh(page: Page, event: Event) -> Patch:
 
 
 def ask_title(page: Page, event: Event) -> Patch:
-    row = run_list.run_row(page.workbench.workspace, event.text("id"))
+    row = run_list.run_row(page.workspace, event.text("id"))
     more = form.on_enter("runs.rename", id=row.name)
     note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the automatic name."
     body = form.text("as", "Name", row.title, more=more) + html.note(note)
@@ -310,7 +306,7 @@ def delete(page: Page, event: Event) -> Patch:
 
 
 def open_bin(page: Page, event: Event) -> Patch:
-    binned, lines = run_list.in_bin(page.workbench.workspace), []
+    binned, lines = run_list.in_bin(page.workspace), []
     for row in binned:
         about = html.join_facts(row.dataset, numbers.moment(row.created))
         name = Markup('<b class="nm" title="{}">{}</b><small>{}</small>').format(
@@ -332,7 +328,7 @@ def open_bin(page: Page, event: Event) -> Patch:
 def restore(page: Page, event: Event) -> Patch:
     """Restore a run; the bin stays open while it holds others."""
     page.workbench.runs.restore(event.text("id"))
-    more = open_bin(page, event) if run_list.in_bin(page.workbench.workspace) else Patch(drawer="")
+    more = open_bin(page, event) if run_list.in_bin(page.workspace) else Patch(drawer="")
     return view(page, event) | more
 
 
@@ -351,7 +347,7 @@ def stop(page: Page, event: Event) -> Patch:
 
 def compare(page: Page, event: Event) -> Patch:
     ticked = set(filter(None, event.text("pick").split("/")))
-    names = [row.name for row in run_list.rows(page.workbench.workspace) if row.name in ticked]
+    names = [row.name for row in run_list.rows(page.workspace) if row.name in ticked]
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
     names.reverse()  # the oldest is the baseline

@@ -55,7 +55,7 @@ def folder(page: Page, event: Event) -> OpenRun:
     name = event.text("run") or event.read(RunAddress).id
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
-    run_list.run_row(page.workbench.workspace, name)
+    run_list.run_row(page.workspace, name)
     return OpenRun(page.workbench.runs.open(name))
 
 
@@ -65,7 +65,7 @@ def open_run(page: Page, event: Event) -> Patch:
     name, part = query.id, query.part or "questions"
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.job_folder(job) is None:
-        title = run_list.titles(page.workbench.workspace, [(job.name, job.identity)])[name]
+        title = run_list.titles(page.workspace, [(job.name, job.identity)])[name]
         # preparing its index and models
         head = html.crumb("Runs", "#/runs/list", title, "starting")
         follow = attributes(follow="*", do="open", view="runs/run")
@@ -76,7 +76,7 @@ def open_run(page: Page, event: Event) -> Patch:
         back = html.button("Bring it back", "runs.bring_back", id=name)
         head = html.crumb("Runs", "#/runs/list", "Run")
         return panels.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
-    row = run_list.run_row(page.workbench.workspace, run.name)
+    row = run_list.run_row(page.workspace, run.name)
     if part == "config":
         body = html.pre(json.dumps(run.record, ensure_ascii=False, indent=2), "pre code")
     elif part in ("metrics", "cost"):
@@ -112,7 +112,7 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
 
 def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
     """The other runs on the same dataset, "" if there are none."""
-    question_list = run_list.rows(page.workbench.workspace)
+    question_list = run_list.rows(page.workspace)
     others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset][:30]
     links = Markup()
     for other in others:
@@ -152,12 +152,8 @@ def top(page: Page, run: OpenRun) -> Markup:
         Markup("<span>{}</span>").format(text)
         for _, text, _ in _runs_list.lost_stages(page, run.name)
     )
-    answers = run_questions.questions(page.workbench.workspace, run.folder)
-    if (
-        answers
-        and not going
-        and not run_questions.stages_known(page.workbench.workspace, run.folder)
-    ):
+    answers = run_questions.questions(page.workspace, run.folder)
+    if answers and not going and not run_questions.stages_known(page.workspace, run.folder):
         legend += reading("runs.stages", run=run.name)
     bar = Markup('{}<div class="legend">{}</div>').format(
         lost_bar(page, run.name, tall=True), legend
@@ -177,17 +173,17 @@ def question_list(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 
 
 def chips(page: Page, run: OpenRun, only: str) -> Markup:
-    answers = run_questions.questions(page.workbench.workspace, run.folder)
+    answers = run_questions.questions(page.workspace, run.folder)
     return verdict_chips(answers, only, "runs.choose", run=run.name)
 
 
 def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     """The windowed list itself."""
     rows = fitting(page, run, query.only, query.words)
-    count = len(run_questions.questions(page.workbench.workspace, run.folder))
+    count = len(run_questions.questions(page.workspace, run.folder))
     if not rows:
         return html.note("No question fits the filter.")
-    known = run_questions.stages_known(page.workbench.workspace, run.folder)
+    known = run_questions.stages_known(page.workspace, run.folder)
     key = RunQuestions(run.name, query.only, query.words, f"{count} {known}")
     at = position(rows, opened_first(page, run, query))
     return html.window("run-questions", key, len(rows), "runs.question", at=at, row=48)
@@ -195,7 +191,7 @@ def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 
 def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow]:
     """The questions that pass the filter."""
-    every = run_questions.questions(page.workbench.workspace, run.folder)
+    every = run_questions.questions(page.workspace, run.folder)
     return run_questions.filter_questions(every, only, words)
 
 
@@ -229,7 +225,7 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
             "Choose a question: its steps appear here. J and K move through the list."
         )
     try:
-        example, episode = run_questions.open_question(page.workbench.workspace, run.folder, qid)
+        example, episode = run_questions.open_question(page.workspace, run.folder, qid)
     except RalleError as error:
         return html.problem(error)
     gold, prices, build, steps, spent = (
@@ -239,7 +235,7 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
         Markup(),
         "",
     )
-    answers = run_questions.questions(page.workbench.workspace, run.folder)
+    answers = run_questions.questions(page.workspace, run.folder)
     kind = next((row.kind for row in answers if row.qid == qid), "none")
     answer = run_views.answer_text(example, episode)
     if run.has_agent:
@@ -293,7 +289,7 @@ def choose(page: Page, event: Event) -> Patch:
 def stages(page: Page, event: Event) -> Patch:
     """Analyse the lost questions, which takes a while for a large run."""
     run = folder(page, event)
-    run_questions.read_stages(page.workbench.workspace, run.folder)
+    run_questions.read_stages(page.workspace, run.folder)
     return Patch(
         {"run-top": top(page, run), "run-list": question_list(page, run, event.read(RunAddress))}
     )
@@ -306,9 +302,7 @@ def live(page: Page, event: Event) -> Patch:
     going = job is not None and not job.done
     patch = Patch(
         {
-            "run-head": heading(
-                page, run_list.run_row(page.workbench.workspace, run.name), "questions"
-            ),
+            "run-head": heading(page, run_list.run_row(page.workspace, run.name), "questions"),
             "run-live": running(page, job) if job is not None and going else Markup(),
             "run-chips": chips(page, run, query.only),
             "run-rows": listing(page, run, query),

@@ -31,7 +31,7 @@ def register(page: Page) -> None:
 
 def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]]:
     """(origin, version, answer, verdict), newest first: the saved versions and those only executed."""
-    saved = chain_versions.versions(page.workbench.workspace, bench.chain.name)
+    saved = chain_versions.versions(page.workspace, bench.chain.name)
     listed = [(f"version {v.number}, saved", v, "", "") for v in saved]
     for at, chain, answer, kind, qid in reversed(bench.history):
         if all(chain.actions != other[1].chain.actions for other in listed):
@@ -130,7 +130,7 @@ def save(page: Page, event: Event) -> Patch:
 def save_as(page: Page, event: Event) -> Patch:
     """Save the chain in the workspace; asks before it replaces one that this window does not know."""
     bench, name = window_bench(page, event), event.text("as")
-    other = chain_versions.replaced_by(page.workbench.workspace, name, bench.known.get(name))
+    other = chain_versions.replaced_by(page.workspace, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
         body = Markup(
             "<p>{} was saved at {} with other actions, not from this window. It stays in Versions.</p>"

@@ -75,7 +75,7 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
     """
     query = event.read(QuestionAddress)
     dataset = query.set or bench.dataset
-    ids = [x.question.qid for x in page.workbench.workspace.questions(dataset)]
+    ids = [x.question.qid for x in page.workspace.questions(dataset)]
     qid = query.q
     if qid and qid not in ids:
         raise UsageError(f"{dataset} has no question {qid!r}; choose one of its list.")
@@ -88,7 +88,7 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
     if source in (QuestionAddress(), bench.source):
         return Patch()
     chain = chain_from(page, bench, source)
-    if chain == bench.chain or is_saved(page.workbench.workspace, bench.chain):
+    if chain == bench.chain or is_saved(page.workspace, bench.chain):
         bench.edit(chain)
         bench.source = source
         return Patch()
@@ -221,7 +221,7 @@ def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) 
         example,
         episode,
         verdict(
-            page.workbench.workspace,
+            page.workspace,
             example,
             episode,
             page.workbench.asking.deeper_hits(episode, DEPTH),
@@ -326,7 +326,7 @@ def undo(page: Page, event: Event) -> Patch:
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
     """Load another saved chain. An edited one remains in Undo and in Versions."""
     bench = window_bench(page, event)
-    lost = not is_saved(page.workbench.workspace, bench.chain)
+    lost = not is_saved(page.workspace, bench.chain)
     chain = _bench.saved_chain(page, bench, event.text("chain"))
     say = Patch(say="Undo returns to the chain that you edited.") if lost else NO_CHANGE
     yield from opened_chain(page, event, chain, say, heavy=False)
@@ -354,7 +354,7 @@ def benchmark(page: Page, event: Event) -> Patch:
 def choose_dataset(page: Page, event: Event) -> Iterator[Patch]:
     """Choose another dataset and open its first question."""
     bench, name = window_bench(page, event), event.text("dataset")
-    first = page.workbench.workspace.questions(name)[0].question.qid
+    first = page.workspace.questions(name)[0].question.qid
     bench.dataset, bench.only, bench.words = name, "", ""
     yield from opened_question(page, bench, event, first)
 
@@ -378,7 +378,7 @@ def opened_question(
     """Open a question and execute the chain on it; cached steps make this quick."""
     bench.question = qid
     bench.forget_steps()
-    ids = {x.question.qid for x in page.workbench.workspace.questions(bench.dataset)}
+    ids = {x.question.qid for x in page.workspace.questions(bench.dataset)}
     address = QuestionAddress(
         set=bench.dataset, **({"q": qid} if qid in ids else {"ask": qid})
     ).href

@@ -76,13 +76,13 @@ def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
     """The HTML of the three lists by element id."""
     failure = Markup()
     try:
-        retrievers = library.retrievers(page.workbench.workspace, page.workbench.data.states())
+        retrievers = library.retrievers(page.workspace, page.workbench.data.states())
     except RalleError as error:
         retrievers, failure = [], html.problem(error)
     return {
-        "corpora": corpora_table(library.corpora(page.workbench.workspace)),
+        "corpora": corpora_table(library.corpora(page.workspace)),
         "indexes": failure + index_table(retrievers),
-        "datasets": dataset_table(page, library.datasets(page.workbench.workspace), quick),
+        "datasets": dataset_table(page, library.datasets(page.workspace), quick),
     }
 
 
@@ -155,13 +155,11 @@ def index_table(lines: list[RetrieverLine]) -> Markup:
 
 def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
     """The datasets with their coverage by the corpora; ``quick``: without coverage."""
-    corpora = list(gold_coverage.indexed_corpora(page.workbench.workspace))[:COLUMNS]
+    corpora = list(gold_coverage.indexed_corpora(page.workspace))[:COLUMNS]
     warnings, rows = [], []
     for line in lines:
         shares = {
-            corpus: None
-            if quick
-            else gold_coverage.coverage(page.workbench.workspace, line.name, corpus)
+            corpus: None if quick else gold_coverage.coverage(page.workspace, line.name, corpus)
             for corpus in corpora
         }
         if line.own:
@@ -238,9 +236,7 @@ def ask_delete(page: Page, event: Event) -> Patch:
     sentence = "Indexes are not affected; the next build makes it again."
     if label is None:
         label = f"the {what} {name}"
-        sentence = (
-            library.lost_with(page.workbench.workspace, what, name) or "Nothing else uses it."
-        )
+        sentence = library.lost_with(page.workspace, what, name) or "Nothing else uses it."
     return panels.ask_delete(label, sentence, "data.delete", what=what, id=name)
 
 

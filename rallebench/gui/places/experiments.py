@@ -121,7 +121,7 @@ def show_plan(page: Page, event: Event) -> Patch:
 def add_field(page: Page, event: Event) -> Iterator[Patch]:
     """Add a varied field; its first values are the chain's own and the next one."""
     design = read(page, event)
-    known = designs.variables(page.workbench.workspace, varied_chain(page, event, design))
+    known = designs.variables(page.workspace, varied_chain(page, event, design))
     variable = known.get(event.text("field"))
     if variable is not None and variable.name not in design.vary:
         values = [variable.current, *(value for value, _ in variable.choices)]
@@ -216,13 +216,13 @@ def resume(page: Page, event: Event) -> Patch:
 def again(page: Page, event: Event) -> Patch:
     """Put an earlier experiment's settings into the steps."""
     design = window_design(page, event)
-    experiment_design.take(page.workbench.workspace, design, event.text("id"))
+    experiment_design.take(page.workspace, design, event.text("id"))
     return Patch(go=f"#/experiments/list?kind={design.kind}")
 
 
 def running(page: Page) -> Markup:
     """The running experiments with their runs."""
-    titles = {g.name: g.title for g in groups.groups(page.workbench.workspace) if g.automatic}
+    titles = {g.name: g.title for g in groups.groups(page.workspace) if g.automatic}
     drawn = Markup()
     for job in experiment_jobs.active(page.workbench.jobs):
         title = titles.get(job.name, job.name)
@@ -259,7 +259,7 @@ def _ended_note(page: Page) -> str:
 
 
 def finished_groups(page: Page) -> Markup:
-    listed = groups.groups(page.workbench.workspace)
+    listed = groups.groups(page.workspace)
     if not listed:
         return html.empty(
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."

@@ -67,7 +67,7 @@ class ModelParts:
 
 def draw_parts(page: Page) -> ModelParts:
     cards = Markup().join(map(card, page.workbench.model_lines.models()))
-    cards += Markup().join(starmap(broken_card, page.workbench.workspace.damaged_llms().items()))
+    cards += Markup().join(starmap(broken_card, page.workspace.damaged_llms().items()))
     try:
         parts = parts_table(part_lines(page)) + other_encoders(page)
     except RalleError as error:
@@ -229,7 +229,7 @@ def let_go(page: Page, event: Event) -> Patch:
 
 def ask_delete(page: Page, event: Event) -> Patch:
     name = event.text("id")
-    lost = library.lost_with(page.workbench.workspace, "model", name)
+    lost = library.lost_with(page.workspace, "model", name)
     sentence = f"{lost} Downloaded weights stay.".strip()
     return panels.ask_delete(f"the model {name}", sentence, "models.delete", id=name)
 

@@ -63,7 +63,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 def new(page: Page, event: Event) -> Patch:
     """The dialog of a new run of a chain, or of the ``agent`` chosen in this window."""
-    bench, space = window_bench(page, event), page.workbench.workspace
+    bench, space = window_bench(page, event), page.workspace
     change = form.on_change("runs.check")
     title, gist = "Run the agent on a dataset", "metrics, name"
     parts: list[str] = [form.hidden_fields(agent="on")]
@@ -95,9 +95,9 @@ def new(page: Page, event: Event) -> Patch:
 
 def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
     """The chain to run, and replacements of its model and its index."""
-    space, as_is = page.workbench.workspace, "as in the chain"
+    space, as_is = page.workspace, "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
-    if not is_saved(page.workbench.workspace, bench.chain):
+    if not is_saved(page.workspace, bench.chain):
         chains.insert(0, ("", f"{name}, as edited in Build"))
         name = ""
     return [
@@ -122,9 +122,9 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         retriever=event.text("retriever"),
     )
     if event.flag("agent"):
-        return of_flow(page.workbench.workspace, _agent.chosen_flow(page, event), options, run=run)
-    chain = page.workbench.workspace.chain(name) if name else bench.chain
-    return of_chain(page.workbench.workspace, chain, options, run=run)
+        return of_flow(page.workspace, _agent.chosen_flow(page, event), options, run=run)
+    chain = page.workspace.chain(name) if name else bench.chain
+    return of_chain(page.workspace, chain, options, run=run)
 
 
 def check(page: Page, event: Event) -> Patch:
@@ -142,7 +142,7 @@ def plan_html(page: Page, event: Event) -> tuple[Markup, Markup]:
     request, count = value.request, len(value.request.examples)
     names = " → ".join([*request.flow.retrievers, *request.flow.llms])
     notes = Markup().join(map(html.warning, value.warnings))
-    if not notes and (covered := gold_coverage.run_note(page.workbench.workspace, request)):
+    if not notes and (covered := gold_coverage.run_note(page.workspace, request)):
         notes = html.note(covered)
     about = html.join_facts(request.dataset.name, names, estimate(page, value))
     label = f"Run {plural(count, 'question')}"
@@ -182,7 +182,7 @@ def start(page: Page, event: Event) -> Patch:
 
 def metric_fields(page: Page, usual: str = "") -> Markup:
     """The metrics as boxes, and a judge with its model. ``usual``: the metrics used if none is ticked."""
-    models, lines = list(page.workbench.workspace.llms()), run_views.judge_lines()
+    models, lines = list(page.workspace.llms()), run_views.judge_lines()
     fields = form.fields(
         form.chooser("Judge", "judge", [name for name, _ in lines], "", blank="none"),
         form.chooser("Judging model", "judge_model", models, models[0] if models else ""),
@@ -221,7 +221,7 @@ def rescore(page: Page, event: Event) -> Patch:
 
 
 def ask_predictions(page: Page, event: Event) -> Patch:
-    datasets = list(page.workbench.workspace.dataset_paths())
+    datasets = list(page.workspace.dataset_paths())
     about = "KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here"
     fields = form.fields(
         form.text("as", "Name of the run"),
@@ -238,7 +238,7 @@ def import_file(page: Page, event: Event) -> Patch:
     name = event.text("as") or Path(file.name).stem
     dataset = "" if system else event.text("dataset")
     value, caveat = exchange.import_predictions(
-        page.workbench.workspace, name, file.path, dataset, system=system
+        page.workspace, name, file.path, dataset, system=system
     )
     say = caveat or f"{value['rows']:,} predictions are imported."
     return Patch(dialog="", go=RunAddress(value["name"]).href, say=say)
@@ -271,7 +271,7 @@ def report(page: Page, event: Event) -> Patch:
     """Download the run, or a comparison, as one HTML file."""
     names = event.text("run").split(",")
     runs = [page.workbench.runs.open(name) for name in names]
-    title, sections = build_report(runs, page.workbench.workspace)
+    title, sections = build_report(runs, page.workspace)
     text = "".join(reports.page(title, sections, time.strftime("%Y-%m-%d %H:%M")))
     return Patch(download=Download(name=f"{names[0]}.html", text=text, type="text/html"))
 
@@ -294,7 +294,5 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
 
 def track(page: Page, event: Event) -> Iterator[Patch]:
     yield Patch(say="Logging the run …")
-    value = exchange.track(
-        page.workbench.workspace, page.workbench.tracking, event.text("run"), "run"
-    )
+    value = exchange.track(page.workspace, page.workbench.tracking, event.text("run"), "run")
     yield Patch(say=f"The run is in MLflow as {value['mlflow_run_id']}.")
