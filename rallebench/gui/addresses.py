@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import quote, urlencode
 
 from rallebench.gui.messages import Scalar
@@ -45,9 +45,9 @@ class Query:
             }
         )
 
-    def values(self) -> dict[str, str]:
-        """The values that are not empty."""
-        texts = dict[str, str]()
+    def values(self) -> dict[str, Any]:
+        """The texts that are not empty, by name, as the data of a button takes them, too."""
+        texts = dict[str, Any]()
         for part in fields(self):
             value = getattr(self, part.name)
             if isinstance(value, tuple):

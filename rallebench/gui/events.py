@@ -65,6 +65,10 @@ class Event:
         """The values of the address."""
         return kind.read(self.query)
 
+    def fields(self, kind: type[AnyQuery]) -> AnyQuery:
+        """The fields of the form that a value names."""
+        return kind.read({name: self.text(name) for name in self.data})
+
     def has(self, name: str) -> bool:
         """Return whether the form has a field."""
         return name in self.data

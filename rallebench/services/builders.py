@@ -43,6 +43,47 @@ class StoredBuilder:
         return BUILDERS.strip_prefix(self.request.kind)
 
 
+@dataclass(frozen=True, slots=True)
+class StageRow:
+    """A row of a stage. ``why``: the reason of a row that is left out; ``is_unread``: its verdict could not be read;
+    ``texts``: the fields to show; ``whole``: the row as its file has it."""
+
+    id: str
+    title: str
+    is_kept: bool
+    why: str
+    is_unread: bool
+    is_checked: bool
+    is_edited: bool
+    texts: Mapping[str, str]
+    whole: Row
+
+    @classmethod
+    def read(cls, row: Row) -> StageRow:
+        """The row of a file."""
+        texts = {name: as_line(row[name]) for name in SHOWN_FIELDS if row.get(name)}
+        return cls(
+            id=str(row["id"]),
+            title=str(row.get("title") or ""),
+            is_kept=bool(row["keep"]),
+            why=str(row.get("why") or ""),
+            is_unread=bool(row.get("unknown")),
+            is_checked=bool(row.get(CHECKED)),
+            is_edited=bool(row.get("edited")),
+            texts=texts,
+            whole=row,
+        )
+
+
+SHOWN_FIELDS = ("question", "answers", "content", "error")
+"""Fields of a row that a list shows."""
+
+
+def as_line(value: object) -> str:
+    """The value of a field as one text."""
+    return " · ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def builder_request(
     workspace: WorkspaceFolder,
     maker: str,
@@ -133,14 +174,14 @@ def stage_files(folder: Path) -> list[Path]:
 
 def first_rows(
     workspace: WorkspaceFolder, name: str, stage: str, which: str, most: int = 8
-) -> Iterator[Row]:
+) -> Iterator[StageRow]:
     """The first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
     path = stage_file(workspace, name, stage)
     count = 0
-    for row in current_rows(path):
-        is_unknown = bool(row.get("unknown") or row.get("error"))
+    for row in map(StageRow.read, current_rows(path)):
+        is_unknown = row.is_unread or "error" in row.texts
         if which == "all" or (
-            is_unknown if which == "unknown" else row["keep"] == (which == "kept")
+            is_unknown if which == "unknown" else row.is_kept == (which == "kept")
         ):
             yield row
             count += 1
@@ -219,16 +260,15 @@ OWN_FIELDS = frozenset(
 
 def check_progress(
     workspace: WorkspaceFolder, name: str, stage: str
-) -> tuple[int, int, Row | None]:
+) -> tuple[int, int, StageRow | None]:
     """(checked rows, rows to be checked in all, the first that is not) of a stage whose rows have something to correct: those that
     are kept, and those that a person has left out."""
     done, count = 0, 0
-    first: Row | None = None
-    for row in current_rows(stage_file(workspace, name, stage)):
-        is_done = bool(row.get(CHECKED))
-        if is_done or (row["keep"] and fields_to_check(row)[0]):
-            done, count = done + is_done, count + 1
-            first = row if first is None and not is_done else first
+    first: StageRow | None = None
+    for row in map(StageRow.read, current_rows(stage_file(workspace, name, stage))):
+        if row.is_checked or (row.is_kept and fields_to_check(row.whole)[0]):
+            done, count = done + row.is_checked, count + 1
+            first = row if first is None and not row.is_checked else first
     return done, count, first
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from markupsafe import Markup
 
@@ -22,9 +21,10 @@ from rallebench.gui.html import escape
 from rallebench.gui.jobs import doing_now, going
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import form_documents, options, raise_at_once
-from rallebench.gui.places._data_check import check, check_button, correction
+from rallebench.gui.places._data_check import RowPlace, check, check_button, correction
 from rallebench.render.numbers import text, time_range
 from rallebench.services import builders as service
+from rallebench.services.builders import StageRow
 from rallebench.views import catalog, gold_coverage
 
 WHICH = tuple((name, name.capitalize(), None) for name in ("all", "kept", "left out", "unknown"))
@@ -213,7 +213,7 @@ def stored_view(page: Page, query: BuilderAddress) -> Markup:
     ).format(
         crumb,
         stages_view(page, name),
-        rows_view(page, name, query.stage, query.which or "all"),
+        rows_view(page, RowPlace(name, query.stage), query.which or "all"),
         news,
     )
 
@@ -278,26 +278,26 @@ def outcome(report: BuilderReport) -> Markup:
 
 
 def rows(page: Page, event: Event) -> Patch:
-    name, stage, which = event.text("id"), event.text("stage"), event.text("which", "all")
-    return Patch({"builder-rows": rows_view(page, name, stage, which)})
+    place = event.fields(RowPlace)
+    return Patch({"builder-rows": rows_view(page, place, event.text("which", "all"))})
 
 
-def rows_view(page: Page, name: str, stage: str, which: str) -> Markup:
+def rows_view(page: Page, place: RowPlace, which: str = "all") -> Markup:
+    name, stage = place.id, place.stage
     if not stage:
         return html.note("Choose a stage to see its rows.")
     space = page.workspace
-    data: dict[str, Any] = {"id": name, "stage": stage}
-    chips = html.chips(WHICH, which, "builder.rows", "which", **data)
+    chips = html.chips(WHICH, which, "builder.rows", "which", id=name, stage=stage)
     note = Markup(
         '<p class="note">{}, the first {}. Rows that you edit here, or in <code>{}</code>, stay as they are when the builder continues.</p>'
     ).format(stage_name(stage), MOST_ROWS, service.stage_file(space, name, stage))
     lines = []
     for row in service.first_rows(space, name, stage, which, MOST_ROWS):
-        verb, data["row"] = "Leave out" if row["keep"] else "Keep", str(row["id"])
+        verb, data = "Leave out" if row.is_kept else "Keep", RowPlace(name, stage, row.id).values()
         menu = html.menu(
             html.button(verb, "builder.toggle", **data),
             html.button("Edit…", "builder.edit", **data),
-            label=f"Actions for {row['id']}",
+            label=f"Actions for {row.id}",
         )
         lines.append([row_view(row), state(row), menu])
     table = html.rows(["Row", "State", ""], lines) if lines else html.note("No such row.")
@@ -307,30 +307,30 @@ def rows_view(page: Page, name: str, stage: str, which: str) -> Markup:
     return Markup("{}{}{}{}").format(html.heading("Rows"), bar, note, table)
 
 
-def state(row: Mapping[str, Any]) -> Markup:
-    words = "kept" if row["keep"] else str(row.get("why") or "left out")
-    more = " · verdict not read" if row.get("unknown") else ""
-    hand = " · checked" if row.get(service.CHECKED) else " · by hand" if row.get("edited") else ""
-    return html.state(words + more + hand, kind="good" if row["keep"] else "bad")
+def state(row: StageRow) -> Markup:
+    words = html.join_facts(
+        "kept" if row.is_kept else row.why or "left out",
+        "verdict not read" if row.is_unread else "",
+        "checked" if row.is_checked else "by hand" if row.is_edited else "",
+    )
+    return html.state(words, kind="good" if row.is_kept else "bad")
 
 
-def row_view(row: Mapping[str, Any]) -> Markup:
-    parts = Markup("<b>{}</b>").format(str(row.get("title") or row["id"])[:90])
-    for key in ("question", "answers", "content", "error"):
-        if value := row.get(key):
-            words = html.join_facts(*map(str, value)) if isinstance(value, list) else str(value)
-            parts += Markup("<small>{}: {}</small>").format(key, " ".join(words.split())[:240])
-    return parts + html.fold("Whole row", html.as_json(dict(row)))
+def row_view(row: StageRow) -> Markup:
+    parts = Markup("<b>{}</b>").format((row.title or row.id)[:90])
+    for name, words in row.texts.items():
+        parts += Markup("<small>{}: {}</small>").format(name, " ".join(words.split())[:240])
+    return parts + html.fold("Whole row", html.as_json(row.whole))
 
 
 def edit(page: Page, event: Event) -> Patch:
     """A dialog with a row as JSON."""
-    place = {name: event.text(name) for name in ("id", "stage", "row")}
-    row = service.stage_row(page.workspace, *place.values())
+    place = event.fields(RowPlace)
+    row = service.stage_row(page.workspace, place.id, place.stage, place.row)
     whole = json.dumps(row, ensure_ascii=False, indent=1)
     field = form.area("json", "The row as JSON", whole, 16, Markup(' class="mono"'))
-    title = f"Edit a row of {stage_name(place['stage'])}"
-    return panels.ask(title, field, "Save", "builder.save", **place)
+    title = f"Edit a row of {stage_name(place.stage)}"
+    return panels.ask(title, field, "Save", "builder.save", **place.values())
 
 
 def save(page: Page, event: Event) -> Patch:
@@ -340,22 +340,27 @@ def save(page: Page, event: Event) -> Patch:
 
 def toggle(page: Page, event: Event) -> Patch:
     """Keep a row, or drop it."""
-    place = (event.text(name) for name in ("id", "stage", "row"))
-    row = service.stage_row(page.workspace, *place)
+    place = event.fields(RowPlace)
+    row = service.stage_row(page.workspace, place.id, place.stage, place.row)
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
 
 
 def store_check(page: Page, event: Event) -> Patch:
     """Store a person's judgement of a row and show the next."""
-    place = event.text("id"), event.text("stage"), event.text("row")
-    keep = bool(event.text("keep"))
-    service.check_row(page.workspace, *place, correction(event), keep=keep)
-    drawn = rows_view(page, *place[:2], "all")
-    return follow(page, event) | Patch({"builder-rows": drawn}) | check(page, event)
+    place, keep = event.fields(RowPlace), bool(event.text("keep"))
+    service.check_row(
+        page.workspace, place.id, place.stage, place.row, correction(event), keep=keep
+    )
+    return redraw_rows(page, event) | check(page, event)
 
 
 def write(page: Page, event: Event, text: str) -> Patch:
     """Write a row into its stage's file and redraw stages and rows."""
-    name, stage = event.text("id"), event.text("stage")
-    service.edit_row(page.workspace, name, stage, event.text("row"), text)
-    return follow(page, event) | Patch({"builder-rows": rows_view(page, name, stage, "all")})
+    place = event.fields(RowPlace)
+    service.edit_row(page.workspace, place.id, place.stage, place.row, text)
+    return redraw_rows(page, event)
+
+
+def redraw_rows(page: Page, event: Event) -> Patch:
+    rows = Patch({"builder-rows": rows_view(page, event.fields(RowPlace))})
+    return follow(page, event) | rows

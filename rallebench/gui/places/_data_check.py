@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from rallebench.gui import form, html, panels
+from rallebench.gui.addresses import Query
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
@@ -15,6 +16,15 @@ from rallebench.services import builders as service
 
 LINES, WIDTH = 8, 60
 """The most lines of a field, and about how many characters a line holds."""
+
+
+@dataclass(frozen=True)
+class RowPlace(Query):
+    """A row of a ``stage`` of the begun dataset ``id``."""
+
+    id: str = ""
+    stage: str = ""
+    row: str = ""
 
 
 def check_button(page: Page, name: str, stage: str) -> Markup:
@@ -28,12 +38,13 @@ def check_button(page: Page, name: str, stage: str) -> Markup:
 
 def check(page: Page, event: Event) -> Patch:
     """The next unchecked row."""
-    name, stage = event.text("id"), event.text("stage")
+    place = event.fields(RowPlace)
+    name, stage = place.id, place.stage
     done, rows, row = service.check_progress(page.workspace, name, stage)
     if row is None:
         return Patch(drawer="", say="Every row is checked. Continue builds on from here.")
-    place: dict[str, Any] = {"id": name, "stage": stage, "row": str(row["id"])}
-    editable, sources = service.fields_to_check(row)
+    data = RowPlace(name, stage, row.id).values()
+    editable, sources = service.fields_to_check(row.whole)
     fields = Markup().join(
         form.area(
             f"f:{key}", key, value, min(LINES, 1 + len(value) // WIDTH), Markup(' dir="auto"')
@@ -42,8 +53,8 @@ def check(page: Page, event: Event) -> Patch:
     )
     texts = Markup().join(source(key, value) for key, value in sources.items())
     note = "Correct any mistakes; the article's text is below. Write each entry of a list on its own line."
-    keep = html.button("Keep, next", "builder.checked", kind="primary", keep="yes", **place)
-    reject = html.button("Leave out, next", "builder.checked", keep="", **place)
+    keep = html.button("Keep, next", "builder.checked", kind="primary", keep="yes", **data)
+    reject = html.button("Leave out, next", "builder.checked", keep="", **data)
     title = f"Check {done + 1:,} of {rows:,}"
     return panels.form_drawer(
         title, Markup("{}{}{}").format(html.note(note), fields, texts), reject, keep
