@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BadFileError
-from rallebench.core.json_objects import rows_of_file
+from rallebench.core.json_lists import rows_of_file
 from rallebench.core.sources import Problems, Source, has_suffix, stamps
 from rallebench.core.types import Example, Gold, Json, Question
 from rallebench.datasets import DATASETS, Record
