@@ -147,7 +147,7 @@ class RowInput(Protocol):
 class NewRow(RowInput, Protocol):
     """A row as a stage makes it."""
 
-    def to_json(self) -> Row: ...
+    def to_json(self) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)

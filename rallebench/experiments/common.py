@@ -1,4 +1,4 @@
-"""Common parts of suites: settings, lists that a user writes, scored runs, figures, and the sentences of a report."""
+"""Common parts of suites: lists that a user writes, scored runs, figures, and the sentences of a report."""
 
 from __future__ import annotations
 
@@ -14,16 +14,6 @@ from rallebench.core.tables import Figure, FigureKind
 from rallebench.core.text import split_names
 from rallebench.core.types import Episode, Example
 from rallebench.metrics import METRICS
-
-
-def string(about: str = "", *choices: str, **more: Any) -> Setting:
-    """A setting of text: the first of its ``choices`` is the default, '' where there are none."""
-    return Setting(str, choices[0] if choices else "", choices=choices, about=about, **more)
-
-
-def several(about: str, *values: str, default: str = "", names: str = "") -> Setting:
-    """A setting that is a list with commas, of these ``values`` where it may have no other."""
-    return Setting(str, default, about=about, sweep=values, names=names, many=True)
 
 
 def names_in(text: str) -> list[str]:

@@ -13,27 +13,12 @@ from rallebench.core.experiments import Experiment, ExperimentRequest
 from rallebench.core.prompts import Wording
 from rallebench.core.runs import FlowSpec
 from rallebench.core.scoring import Values
-from rallebench.core.settings import Setting, declare_text
+from rallebench.core.settings import declare_text
 from rallebench.core.types import Episode, Example, Flow, Note, Outcome, Question
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.experiments.common import score_bounds, sentences, string
+from rallebench.experiments.common import score_bounds, sentences
 from rallebench.metrics import metric, read_card
-
-
-def compat(about: str = "") -> Setting:
-    """A setting: correct, or as the paper's own code where that differs from the paper or from good sense."""
-    return string(about, "corrected", "original", advanced=True)
-
-
-def own_prompts(folder: str, originals: str = "") -> Setting:
-    """A setting: a folder with the user's prompts, named as those in ``folder``, or a copy of the repository ``originals``."""
-    about = f"folder with prompts of your own, named as in prompts/{folder}"
-    return string(
-        about + (f"; or your copy of {originals}" if originals else ""),
-        names="folder",
-        advanced=True,
-    )
 
 
 def declare_compat(about: str = "") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rallebench.core.experiments import Row
+from rallebench.core.types import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class RowState:
     def keep(self) -> bool:
         return not self.why
 
-    def to_json(self) -> Row:
-        unknown: Row = {"unknown": True} if self.unknown else {}
+    def to_json(self) -> Json:
+        unknown: Json = {"unknown": True} if self.unknown else {}
         error = {"error": self.error} if self.error else {}
         return {"keep": self.keep, "why": self.why, **unknown, **error}
 

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from rallebench.core.experiments import Row
 from rallebench.core.settings import fill
+from rallebench.core.types import Json
 from rallebench.engine.rowfile import FROM
 from rallebench.experiments.builders.rows import RowState
 
@@ -29,7 +30,7 @@ class ModelVerdict(Generic[V]):
     reply: str = ""
     tries: int = 0
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         reason = {} if self.reason is None else {"reason": self.reason}
         if not self.tries:
             return {"value": self.value, **reason}
@@ -51,7 +52,7 @@ class Checks:
         """True if a verdict could not be read."""
         return any(check and check.value is None for check in (self.answerable, self.without))
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         parts = {
             "answerable": self.answerable,
             "closed_book": self.closed_book,
@@ -87,7 +88,7 @@ class DateRow:
     def id(self) -> str:
         return self.article.id
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         article = self.article
         dated = {"id": article.id, "title": article.title, "date": article.date}
         return {**dated, **self.state.to_json()}
@@ -111,7 +112,7 @@ class RecencyRow:
     state: RowState
     verdict: ModelVerdict[bool]
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         words = {None: "unknown", True: "recent", False: "not recent"}
         article = {"id": self.id, "title": self.title, "verdict": words[self.verdict.value]}
         return {**article, **self.state.to_json(), "recent": self.verdict.to_json()}
@@ -129,10 +130,10 @@ class WrittenRow:
     state: RowState = field(default_factory=RowState)
     verdict: ModelVerdict[Any] | None = None
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         article = {"id": self.id, "article": self.article, "title": self.title}
         question = {"question": self.question, "answers": list(self.answers)}
-        exchange: Row = {}
+        exchange: Json = {}
         if self.verdict and self.verdict.tries:
             verdict = self.verdict
             exchange = {"prompt": verdict.prompt, "reply": verdict.reply, "tries": verdict.tries}
@@ -187,7 +188,7 @@ class CheckedRow:
     def id(self) -> str:
         return self.question.id
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         question = self.question
         own = {"id": question.id, "article": question.article, "question": question.question}
         near = {"near": question.near} if question.near else {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rallebench.core.experiments import Row
 from rallebench.core.types import Json
 from rallebench.experiments.builders.rows import RowState
 
@@ -34,7 +33,7 @@ class GroupRow:
     def id(self) -> str:
         return self.group.id
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         members = {"articles": list(self.group.articles), "texts": list(self.group.texts)}
         return {"id": self.id, **members, **RowState().to_json()}
 
@@ -53,7 +52,7 @@ class TaskRow:
     reply: str | None = None
     error: str = ""
 
-    def to_json(self) -> Row:
+    def to_json(self) -> Json:
         base = {"id": self.id, "articles": list(self.articles), **self.record}
         reply = {} if self.reply is None else {"said": self.reply}
         unread = {"unknown": True} if self.why == UNREAD else {}

@@ -117,9 +117,9 @@ def test_without_a_model_what_needs_one_is_refused_before_any_writing(workspace:
 def test_texts_are_cut_between_sentences_only() -> None:
     assert halves(FIRST + REST) == (FIRST, REST)
     assert halves("没有句号的一段话说了很久很久也没有停下来") is None
-    smith = "Mr. Smith came at 3.5 in the morning. Nobody saw him leave the house again."
+    smith = "Mr. Smith came at 3.5 in the morning. No one saw him leave the house again."
     first, second = halves(smith) or ("", "")
-    assert first.endswith("morning.") and second.startswith("Nobody")
+    assert first.endswith("morning.") and second.startswith("No one")
     first, second = opening(FIRST + REST) or ("", "")
     assert (first + second) == (FIRST + REST)[: len(first + second)]
     assert opening("一句话而已。") is None
