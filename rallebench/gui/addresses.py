@@ -151,13 +151,6 @@ class PaperTableAddress(Query):
 
 
 @dataclass(frozen=True)
-class DataAddress(Query):
-    """Corpora, indexes and datasets."""
-
-    VIEW = "data/list"
-
-
-@dataclass(frozen=True)
 class CorpusAddress(Query):
     """The passages of a corpus. ``find``: their filter; ``q``: the opened one."""
 
