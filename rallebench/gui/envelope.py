@@ -11,8 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, TypeVar
 
-from annotated_types import Len
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from rallebench.core.errors import UsageError
 from rallebench.gui import messages
@@ -66,7 +65,7 @@ class EndpointCall(BaseModel):
     """A call of an endpoint at its own address; Gradio's client adds fields that only Gradio reads."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
-    data: Annotated[list[Any], Len(max_length=100)]
+    data: Annotated[list[Any], Field(max_length=100)]
 
 
 class QueuedCall(BaseModel):

@@ -654,7 +654,7 @@ def test_a_process_prints_one_document_on_stdout_and_all_else_on_stderr(workspac
 def test_what_a_library_prints_meanwhile_goes_to_stderr() -> None:
     code = (
         "import os\nfrom rallebench.cli.main import main\nfrom rallebench.cli.verbs import VERBS, Result\n"
-        "@VERBS.register('noisy', order=0, example='')\n"
+        "@VERBS.register('noisy', order=0, example='', flags=())\n"
         "def noisy(args): return [print('from Python'), os.write(1, b'from C\\n'), Result({'fine': 'yes'}, ())][2]\n"
         "raise SystemExit(main(['noisy', '--json']))"
     )

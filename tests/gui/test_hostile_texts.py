@@ -22,6 +22,7 @@ from hostile_workspace import (
 
 from rallebench.core.errors import RalleError
 from rallebench.gui import html
+from rallebench.gui.addresses import RunAddress
 from rallebench.gui.events import Rows
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -124,7 +125,7 @@ def test_what_is_planted_is_an_element_where_nothing_escapes_it() -> None:
 PIECES: dict[str, Callable[[], Any]] = {
     "button": lambda: html.button(TEXT, TEXT, title=TEXT, id=TEXT),
     "link": lambda: html.link(TEXT, NAME),
-    "named": lambda: html.name_link(TEXT, "runs/run", id=NAME),
+    "named": lambda: html.name_link(TEXT, RunAddress(id=NAME)),
     "note": lambda: html.note(TEXT),
     "heading": lambda: html.heading(TEXT, TEXT),
     "bullets": lambda: html.bullets([TEXT]),

@@ -54,7 +54,7 @@ from rallebench.core.tables import Table
 from rallebench.core.types import Generate, Message, Outcome
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments.common import scored_run
-from rallebench.experiments.published.official import unverified
+from rallebench.experiments.published.official import why_unverified
 from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.experiments.published.rows import own_row
 from rallebench.metrics.judges import judge_named
@@ -90,7 +90,7 @@ def answer(request):
         judges=judges,
     )
     right = result.means["right"]
-    why = unverified("tides", "moons", examples)
+    why = why_unverified("tides", "moons", examples)
     row = own_row("tides_table1", request.llm, {"right": right}, why)
     rows = ((request.llm, right), *([] if why else [("Tides' paper: Luna", 0.25)]))
     table = Table("Tides", ("system", "right"), rows, True, row.note)

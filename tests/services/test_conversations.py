@@ -145,7 +145,7 @@ def test_a_question_is_saved_to_a_dataset_with_its_pages(bench: Workbench) -> No
         ("mine", " ", ["x"], "no question to save"),
         ("mine", "New?", [" "], "no answer to save"),
         ("a/b", "New?", ["x"], "cannot be a folder name"),
-        ("beir", "New?", ["x"], "KILT's form only"),
+        ("beir", "New?", ["x"], "only be added to KILT's format"),
         ("packed", "New?", ["x"], "is compressed"),
     ],
 )

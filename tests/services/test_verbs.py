@@ -354,7 +354,7 @@ def test_a_dataset_is_sampled_and_deleted_with_its_loss(bench: Workbench, tmp_pa
     assert len(bench.workspace.questions("mine")) == 3
     assert set(bench.workspace.own_datasets()) == {"mine", "tiny-qa"}
     assert (
-        bench.data.import_notes("mine").warnings == bench.data.import_notes("other").warnings == []
+        bench.data.import_notes("mine").warnings == bench.data.import_notes("other").warnings == ()
     )
     assert library.lost_with(bench.workspace, "dataset", "tiny-qa") == ""
     lost = library.lost_with(run(bench, "x").workspace, "dataset", "tiny-qa")

@@ -264,7 +264,7 @@ def test_asking_execute_chain_runs_every_action_to_the_last_or_error(workbench: 
     *_, episode = workbench.asking.execute_chain(failing, TITAN)
     assert isinstance(episode, Episode)
     assert (len(episode.steps), episode.outcome) == (1, None)
-    assert episode.error.startswith("The script of 'mute' has said all")
+    assert episode.error.startswith("The script of 'mute' has used all")
 
 
 def test_a_verdict_knows_the_rank_of_a_gold_page_beyond_k(workbench: Workbench) -> None:
