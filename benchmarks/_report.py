@@ -65,12 +65,12 @@ class Measure:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the bare figure this one is, by medians; None where nothing is compared."""
+        """Ratio of this figure's median to the bare one's; None without a comparison."""
         return self.median / statistics.median(self.bare) if self.bare else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the median keeps the target; None where there is none."""
+        """True if the median meets the target; None without a target."""
         if self.most is None and self.least is None:
             return None
         return (self.most is None or self.median <= self.most) and (
@@ -126,7 +126,7 @@ class Fact:
 
     @property
     def met(self) -> bool:
-        """Whether it is so."""
+        """True if the fact holds."""
         return bool(self.value == self.expected)
 
     def line(self) -> str:

@@ -1,4 +1,4 @@
-"""Whether a corpus of 2,000,000 passages is imported and served without holding it in memory.
+"""Memory used to import and serve a corpus of 2,000,000 passages.
 
 The corpus is JSON lines from a seeded generator: every passage has an id, a title and about 60 words, so
 that any passage can be made again and compared. Our import and the bare loop (``json.loads`` on every line,

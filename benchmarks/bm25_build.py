@@ -1,4 +1,4 @@
-"""How long a BM25 index over 20,000 passages takes to build, and whether its first query has to wait.
+"""Build time of a BM25 index over 20,000 passages, and time of its first query.
 
 The corpus is the starter's own passages and, up to the number asked for, passages of about 100 words
 from a seeded word model: the starter's words as often as they occur there, mixed with made-up words

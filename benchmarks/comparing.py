@@ -1,4 +1,4 @@
-"""How long it takes to compare two runs, to list their questions and to write a report, and whether p is honest.
+"""Time to compare two runs, list their questions and write a report, and calibration of p.
 
 Two runs of 10,000 questions with episodes of real size (5 passages of 600 characters), the second right a little
 more often. Bare is SciPy's permutation test on the same scores. Under a true null (both runs

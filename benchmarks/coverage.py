@@ -1,4 +1,4 @@
-"""How often the 95 % intervals hold the truth, and how often a true null looks significant, on simulated clustered questions.
+"""Coverage of the 95 % intervals and error rate under a true null, on simulated clustered questions.
 
 Every row is ``--simulations`` data sets (10,000) with a fixed seed: so many articles, sizes equal (4 questions), unequal (by the
 quantiles of a log-normal distribution, median 4, σ = 1) or with one article that holds 30 % of all questions. Right or wrong

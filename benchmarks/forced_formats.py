@@ -1,4 +1,4 @@
-"""What it costs to enforce the form of a reply while a model writes, and how many replies can be read by it.
+"""Cost of enforcing the format of a reply during generation, and share of parseable replies with and without it.
 
 A small real model writes JSON of a schema and free text in turn, one reply at a time and eight: tokens a second of
 processor time. Then agents (ReAct, function calling, DFSDT) act in the starter's Wikipedia and judges (truthfulness, RGB's
@@ -180,7 +180,7 @@ def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[list[bo
 
 
 def judged(name: str, size: Size, llm: Any) -> list[list[bool]]:
-    """Whether each judgement of so many answers could be read."""
+    """For each of ``count`` judgements, whether it could be parsed."""
     judge = judge_named(f"{name}:{MODEL}", lambda name: name)
     examples = {}
     for record in _report.starter_records(size.episodes):

@@ -1,4 +1,4 @@
-"""What a run loses when it is killed: ``python -m rallebench run`` is killed (SIGKILL) midway and resumed.
+"""Losses of a killed run: ``python -m rallebench run`` is killed (SIGKILL) midway and resumed.
 
 The model is a chat server in this process that writes down every prompt it is asked, so what is
 asked twice is seen from outside. It kills the command itself while it is asked a certain prompt,
@@ -240,7 +240,7 @@ class Outcome:
     finished_before: frozenset[str]
     """Ids of the questions that the killed command had answered and written down."""
     asked_before: int
-    """How many prompts the killed command had sent."""
+    """Number of prompts sent by the killed command."""
     exit_code: int
 
     def asked_again(self) -> set[str]:

@@ -1,8 +1,8 @@
-"""What an index build loses when it is killed (SIGKILL) at half of its passages and run again.
+"""Losses of an index build that is killed (SIGKILL) at half of its passages and run again.
 
 The build runs in a process of its own that tells every batch of passages it has encoded. The vectors
-and the exact index of the killed and repeated build have to equal, bit for bit, those of a build that
-nobody disturbed, in a workspace of its own.
+and the exact index of the killed and repeated build have to equal, bit for bit, the results of an undisturbed build
+in a separate workspace.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 def measure(folder: Path, count: int, encoder: str, rounds: int) -> Report:
-    """Builds that nobody disturbs, and builds that are killed at half and run again."""
+    """Undisturbed builds, and builds that are killed at half and run again."""
     from rallebench.workspace.indexes.vectors import SHARD
 
     write_corpus(folder / "corpus.tsv", count)

@@ -1,4 +1,4 @@
-"""Whether a model that is loaded and unloaded again and again gives all of its memory back.
+"""Memory released by a model that is loaded and unloaded repeatedly.
 
 A random Llama, made in a temporary folder, is loaded and unloaded in one process, whole and quantised,
 through the same table as on the page. Resident memory is read after every unload. The first two rounds

@@ -1,4 +1,4 @@
-"""What the loop costs over calling the same retriever and model directly, with tracing and memory on.
+"""Overhead of the loop over calling the same retriever and model directly, with tracing and reply cache on.
 
 A chain of three actions (retrieve, generate, generate) is asked 3,000 questions by the real runner:
 every reply goes into the memory on disk and every episode is appended to a run folder. The bare
@@ -69,7 +69,7 @@ def directly(
     prompt: str = REWRITE,
     answer: str = ANSWER,
 ) -> list[str]:
-    """What ``three_actions`` does, in plain Python: no flow, no loop, no trace, no memory."""
+    """Do the work of ``three_actions`` in plain Python: no flow, no loop, no trace, no cache."""
     answers: list[str] = []
     for start in range(0, len(texts), BATCH):
         batch = texts[start : start + BATCH]

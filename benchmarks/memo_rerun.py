@@ -1,4 +1,4 @@
-"""How much faster a chain runs again after only its last prompt was edited.
+"""Speed-up of running a chain again after only its last prompt was edited.
 
 1,000 questions are asked of a chain of three actions (retrieve with the starter's BM25, a first
 model, a last model) with an empty memory on disk; then the last prompt is edited and all are asked

@@ -1,4 +1,4 @@
-"""How long logging a run to MLflow takes, and how that compares with MLflow's bare calls.
+"""Time to log a run to MLflow, compared with MLflow's bare calls.
 
 Makes a run folder with episodes of real size (5 passages of 600 characters), logs it to a fresh
 SQLite database, and then sends the same params, metrics, tags and files with nothing but

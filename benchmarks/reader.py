@@ -1,4 +1,4 @@
-"""How often the built-in reader is right, when it declines, and how long it takes.
+"""Accuracy, refusals and speed of the built-in reader.
 
 On questions of articles that were never trained on: XQuAD's English ones and real search questions (QED's
 Natural Questions). The split by article is the training program's own, and the weights name the articles they
@@ -38,7 +38,7 @@ LATENCY_PROMPTS = 60
 
 
 def read_all(reader: SpanReader, tasks: Sequence[Task]) -> list[ReaderAnswer]:
-    """What the reader finds, one task after another."""
+    """Yield the reader's answers, one task after another."""
     return [answer for task in tasks for answer in reader.read([task])]
 
 
@@ -245,7 +245,7 @@ def measure_annotators(
 
 
 def measure_facts(reader: SpanReader, tasks: Sequence[Task], size: int, report: Report) -> None:
-    """What holds on every machine: answers repeat themselves, alone and in a batch; the weights are small."""
+    """Facts that hold on every machine: answers are reproducible, alone and in a batch; the weights are small."""
     alone = read_all(reader, tasks)
     report.facts.append(
         Fact(

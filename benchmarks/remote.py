@@ -1,4 +1,4 @@
-"""Whether a batching server is kept busy: the time of a run against what its latencies add up to.
+"""Utilisation of a batching server: the time of a run against the sum of its latencies.
 
 A server in a process of its own answers after a log-normal time (median 50 ms, sigma 0.5) and fails one request
 in a hundred (500, 429, or it hangs up). The real loop asks it 1,000 prompts through the OpenAI-compatible

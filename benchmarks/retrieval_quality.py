@@ -1,4 +1,4 @@
-"""How well the retrievers find the gold passage: BM25, the embedded encoder, both fused, both fused and re-ranked.
+"""Quality of the retrievers: BM25, the embedded encoder, both fused, both fused and re-ranked.
 
 ``--data FOLDER`` holds datasets in KILT's form, in the folder or one level below: ``NAME_corpus.tsv`` with
 ``NAME_kilt.jsonl`` and, where a page has several passages, ``NAME_doc_id_to_wikipedia_id.json``; a folder with

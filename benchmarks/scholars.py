@@ -1,4 +1,4 @@
-"""How long the scholar environment takes to answer, and to be filled, over a large table of fictional scholars.
+"""Time to import a large table of fictional scholars, and response times of the scholar environment over it.
 
 Exact calls (getPersonBasicInfo, getPersonInterest, getPersonPubs, getPublication, getCoauthors by id) and loose ones (searchPerson
 by name, by misspelled name, by organization and interest; searchPublication by title and by a few common words), each through

@@ -43,7 +43,7 @@ PROMPT = """Referring to the following document, answer "{question}" in 5 words 
 {document}
 
 Answer: """
-"""That of the default chain: the best of eight that were tried with SmolLM2, which prefers sentences."""
+"""Prompt of the default chain: the best of eight tried with SmolLM2, which prefers sentences."""
 EXAMPLES = (
     (
         "How long is the Osk?",

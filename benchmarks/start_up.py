@@ -1,4 +1,4 @@
-"""How long it takes until something answers: ``import rallebench``, ``rallebench list``, and the page.
+"""Start-up times: ``import rallebench``, ``rallebench list``, and the page.
 
 Every start is a fresh process. The bare figures are a Python that does nothing and a Gradio page
 that shows one line. What was imported when a command was through, or the page answered, is read

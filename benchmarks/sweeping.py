@@ -1,4 +1,4 @@
-"""What a sweep over five depths of retrieval costs beyond the work that it cannot save.
+"""Overhead of a sweep over five retrieval depths, beyond the unavoidable work.
 
 Questions with the starter's gold are asked of a chain that retrieves k passages with the starter's BM25 and answers
 from them, for k = 2, 4, 6, 8, 10. The passages of the smaller k are the first of the deepest, so the index is asked once

@@ -1,4 +1,4 @@
-"""What the backend for local models costs over ``model.generate``, and what sorting by length gains.
+"""Overhead of the backend for local models over ``model.generate``, and gain of sorting by length.
 
 A random Llama and a tokenizer of the starter's words are written into a temporary folder; nothing is
 downloaded. The bare figure is ``tokenizer`` → ``model.generate`` → ``batch_decode`` on the same

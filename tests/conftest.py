@@ -1,4 +1,4 @@
-"""What the tests share: offline by default, few threads, and real data only where it lies beside the project."""
+"""Shared set-up of the tests: offline by default, few threads, and real data only if it is beside the project."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # No test cuts the power: what a killed process wrote is there without it, and a disk takes milliseconds for each file.
 os.fsync = lambda fd: None
 
-# A busy machine is no failure.
+# A busy machine is not a failure.
 settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 

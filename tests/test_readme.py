@@ -124,7 +124,7 @@ def test_every_command_of_the_manual_is_understood() -> None:
     for text in TEXTS.values():
         lines = "\n".join(blocks(text)).replace("\\\n", " ").split("\n")
         commands += [line for line in lines if re.match(r"rallebench |python -m rallebench ", line)]
-        # What is written in capitals stands for a value; a verb that is only named has no arguments.
+        # Capitals stand for a value; a verb that is only named has no arguments.
         commands += re.findall(r"`((?:python -m )?rallebench [a-z-]+ (?:[^`|…])+)`", text)
     assert len(commands) > 40
     for command in commands:

@@ -200,7 +200,7 @@ def judge(mutant: Mutant) -> dict[str, str]:
             )
         except subprocess.TimeoutExpired:
             return {"result": "late", "tests": f"{len(tests)} tests"}
-    # Where a module with the tests cannot be read any more, pytest names it and ends with 4.
+    # If a test module can no longer be imported, pytest names it and exits with 4.
     failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     if failed:
         return {"result": "killed", "tests": failed[0]}

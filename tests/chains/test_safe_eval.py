@@ -343,7 +343,7 @@ def refusal(template: str, dialect: str) -> str:
 def test_an_attack_is_refused_in_time_with_a_reason(dialect: str, template: str, why: str) -> None:
     seconds = []
     for attempt in range(3):
-        start = time.thread_time()  # what it takes, not what other programs take meanwhile
+        start = time.thread_time()  # processor time, so that other programs do not count
         sentence = refusal(template + " " * attempt, dialect)  # each time unknown to any cache
         seconds.append(time.thread_time() - start)
         if seconds[-1] < SECONDS:
@@ -438,7 +438,5 @@ def test_a_template_may_be_rendered_from_deep_within_a_program() -> None:
             else render("[" * 50 + "question" + "]" * 50 + "[0]" * 5, "eval", VALUES)
         )
 
-    with pytest.raises(
-        TemplateError
-    ):  # whether for its depth or for its list, never a RecursionError
+    with pytest.raises(TemplateError):  # for its depth or for its list, never with a RecursionError
         deep(sys.getrecursionlimit() - 200)

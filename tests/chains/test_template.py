@@ -302,7 +302,7 @@ def test_checking_needs_no_values() -> None:
         check(template, "fstring")
     for template, _, _ in EVALS:
         check(template, "eval")
-    late = "response[99]"  # whether it exists is known only when the chain runs
+    late = "response[99]"  # only a run of the chain shows if it exists
     check(late, "eval")
     with pytest.raises(TemplateError, match="no action has run before this one"):
         render(late, "eval", with_question("q", response=[]))

@@ -1,4 +1,4 @@
-"""What a load is estimated to take lies within 15 % of what it takes, also for small models and for the first of a process."""
+"""The estimated memory of a load is within 15 % of the measured one, also for small models and for the first load of a process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model needs is told before it is loaded, from the headers of its weights or its configuration alone."""
+"""The memory of a model is estimated before it is loaded, from the headers of its weights or its configuration alone."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def test_the_limit_of_a_container_counts_its_file_pages_as_free(tmp_path: Path) 
 
 
 def memory_of(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
-    """What the verb ``memory`` says in JSON."""
+    """Return the JSON of the verb ``memory``."""
     assert main(["memory", *arguments, "--json"]) == 0
     value: dict[str, Any] = json.loads(capfd.readouterr().out)
     return value

@@ -151,11 +151,11 @@ SUITES = """
     tests/tools/test_docs.py tests/gui/test_page_frame.py tests/layers
 """.split()  # noqa: SIM905
 LISTS = ["tests/tools/test_docs.py", "tests/safety/test_inventory.py"]
-"""What tests every registered thing, or lists names."""
+"""Tests of every registered thing, or of lists of names."""
 
 
 def environment() -> dict[str, str]:
-    """That of this process, in which the copy is imported and nothing else."""
+    """Environment of this process, in which only the copy is imported."""
     others = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST")}
     return {**others, "PYTHONPATH": ""}
 

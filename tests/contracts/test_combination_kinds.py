@@ -1,4 +1,4 @@
-"""What every combination of retrievers promises, whatever its kind."""
+"""Contract of every combination of retrievers, whatever its kind."""
 
 from __future__ import annotations
 

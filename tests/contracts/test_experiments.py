@@ -1,4 +1,4 @@
-"""What every experiment owes: a place, a line about itself, settings that say what they are, its paper if it has one."""
+"""Contract of every experiment: a place, a line about itself, described settings, its paper if it has one."""
 
 from __future__ import annotations
 

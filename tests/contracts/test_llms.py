@@ -1,4 +1,4 @@
-"""What every language model backend promises, whatever its kind."""
+"""Contract of every language model backend, whatever its kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every registered metric keeps to, on any episode. A new one is tested the moment its file exists."""
+"""Contract of every registered metric, on any episode. A new one is tested the moment its file exists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rallebench.core.types import (
 from rallebench.metrics import METRICS, metric, read_card
 
 NAMES = [name for name in METRICS.names() if not METRICS.entry(name).traits.get("tool")]
-"""Those that need no model; with one, tests/metrics/test_embeddings_of_answers.py."""
+"""Metrics without a model; for the others see tests/metrics/test_embeddings_of_answers.py."""
 
 ANSWERS = [
     "Titan",

@@ -1,4 +1,4 @@
-"""What every setting owes that names a thing of the workspace: the names that are there are offered for it."""
+"""Contract of every setting that names a thing of the workspace: it offers the existing names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every retriever and every vector index promises, whatever its kind."""
+"""Contract of every retriever and every vector index, whatever its kind."""
 
 from __future__ import annotations
 

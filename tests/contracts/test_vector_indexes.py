@@ -1,4 +1,4 @@
-"""What every kind of vector index promises, against the exact reference."""
+"""Contract of every kind of vector index, against the exact reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal ids are found however far apart they stand, in eight bytes an id; ids that share a hash are no equals."""
+"""Equal ids are found at any distance, with eight bytes per id; ids that share only a hash are different."""
 
 from __future__ import annotations
 

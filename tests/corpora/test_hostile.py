@@ -47,7 +47,7 @@ WORDS = b"BT /F1 12 Tf (Saturn has rings.) Tj ET\n"
 
 
 def lines_run(call: Callable[[], object]) -> int:
-    """How many lines of Python ``call`` runs: work, whatever else the machine does."""
+    """Number of lines of Python that ``call`` runs: its work, independent of the load of the machine."""
     count = 0
 
     def trace(frame: object, event: str, arg: object) -> object:

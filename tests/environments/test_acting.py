@@ -1,4 +1,4 @@
-"""The workbench makes an environment over what its settings name, and refuses what is not there before anything is written."""
+"""The workbench makes an environment from its settings, and refuses missing names before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scholar table is filled from CSV, JSON and JSON lines, whole or not at all; what is wrong is said in a sentence."""
+"""A scholar table is imported from CSV, JSON and JSON lines, whole or not at all; an error is one sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``docs/architecture.md`` claims of imports, threads and settings holds in the code."""
+"""Claims of ``docs/architecture.md`` about imports, threads and settings hold in the code."""
 
 from __future__ import annotations
 

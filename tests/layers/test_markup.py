@@ -1,4 +1,4 @@
-"""HTML is made from constant templates; what is put into one is escaped by its type, and stands where escaping protects it."""
+"""HTML is made from constant templates; inserted values are escaped by their type, in places where escaping protects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def modules() -> dict[str, ast.Module]:
 
 
 def is_markup(node: ast.AST) -> bool:
-    """Whether this is a call of ``Markup``."""
+    """Return whether this is a call of ``Markup``."""
     return isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Markup")
 
 
@@ -43,7 +43,7 @@ def loose_html(tree: ast.AST) -> Iterator[str]:
 
 
 def made_html(tree: ast.AST) -> Iterator[str]:
-    """The arguments of ``Markup`` that are no constant: nothing in them is escaped."""
+    """Return the arguments of ``Markup`` that are not constants: nothing in them is escaped."""
     for node in ast.walk(tree):
         if is_markup(node):
             args = node.args  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ def loose_attributes(tree: ast.AST, makers: set[str]) -> Iterator[str]:
 
 
 def is_html(node: ast.expr, scope: ast.AST, makers: set[str]) -> bool:
-    """Whether an expression is ``Markup`` by construction; ``makers``: functions that return it. mypy proves the annotations."""
+    """Return whether an expression is ``Markup`` by construction; ``makers``: functions that return it. mypy proves the annotations."""
     if isinstance(node, ast.IfExp):
         return all(is_html(part, scope, makers) for part in (node.body, node.orelse))
     if isinstance(node, ast.BinOp):

@@ -45,7 +45,7 @@ PARROTS = {
         *["Rome?", "Or", "Milan?", "</think>", "Rome", "it", "is."],
     ],
 }
-"""What a model always answers."""
+"""The answer of every model."""
 THINKING_TEMPLATE = tiny_models.TOOL_TEMPLATE + "<think>\n"
 
 MODELS: dict[str, Callable[[Path], Path]] = {

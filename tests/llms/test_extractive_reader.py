@@ -49,7 +49,7 @@ def ask(question: str = WHO, passages: str = TITLED, **fields: Any) -> Generate:
 
 
 def reply(llm: ExtractiveReader, request: Generate) -> Reply:
-    """What the reader answers, without the time it took."""
+    """Return the reader's answers, without their times."""
     (result,) = llm.generate([request])
     assert isinstance(result, Reply) and (result.first_token_seconds or 0) > 0
     return replace(result, first_token_seconds=None)

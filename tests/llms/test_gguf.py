@@ -49,7 +49,7 @@ def opened(path: Path, cache: Path, **settings: Any) -> Opened:
 
 
 def folders(cache: Path) -> list[Path]:
-    """What is converted, and what an unfinished conversion left."""
+    """Return converted models, and parts of unfinished conversions."""
     return sorted(path for path in (cache / "gguf").glob("*") if path.suffix != ".lock")
 
 

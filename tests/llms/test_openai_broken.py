@@ -78,7 +78,7 @@ BROKEN: dict[str, tuple[tuple[Behaviour, Behaviour], str]] = {
         both({"message": {"content": None}, "finish_reason": "stop"}),
         "gave no text, no call and no refusal",
     ),
-    "a part that is no text": (
+    "a part that is not text": (
         both({"message": {"content": [{"type": "image_url"}]}, "finish_reason": "stop"}),
         "gave no text, no call and no refusal",
     ),

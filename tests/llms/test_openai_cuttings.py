@@ -142,7 +142,7 @@ def without_ids(episode: Episode) -> Episode:
 
 
 class InMemory:
-    """A model whose server's bytes are in ``whole`` and ``pieces``; they are read as those of a connection."""
+    """A model whose server's bytes are in ``whole`` and ``pieces``; they are read like the bytes of a connection."""
 
     def __init__(self) -> None:
         self.whole: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What a server is sent, and what is read from its answer, whole or streamed."""
+"""Requests to a server, and parsing of its answers, whole or streamed."""
 
 from __future__ import annotations
 
@@ -313,12 +313,12 @@ STREAMS: dict[str, tuple[Behaviour, float]] = {
     "usage last": (stream([chunk("Ada"), chunk(None, "length"), USAGE]), 5),
     "dropped after the finish reason": (stream([chunk("Ada", "stop")], promise=True), 5),
     "CRLF and comments": (with_crlf, 5),
-    "logprobs that are no list": (stream([ODD_LOGPROBS, DONE]), 5),
+    "logprobs that are not a list": (stream([ODD_LOGPROBS, DONE]), 5),
     "a time-out counts silence, not length": (
         stream([chunk("A"), chunk(""), chunk("d"), chunk(""), chunk("a", "stop")], pause=0.1),
         0.35,
     ),
-    "thoughts are no silence": (stream([*THOUGHTS, chunk("Ada", "stop")], pause=0.1), 0.35),
+    "thoughts are not silence": (stream([*THOUGHTS, chunk("Ada", "stop")], pause=0.1), 0.35),
 }
 
 

@@ -1,4 +1,4 @@
-"""How many requests are in flight: as many as the server bears, and never more than it, or the user, allows."""
+"""The number of requests in flight adapts to the server, within its limit and the user's."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def together(*llms: Any, requests: int) -> None:
 
 
 def crowded_above(bearable: int) -> Behaviour:
-    """Turn away whoever comes while so many are in flight."""
+    """Refuse requests while this many are in flight."""
 
     def behave(handler: Handler) -> None:
         if handler.owner.in_flight > bearable:
@@ -219,7 +219,7 @@ def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_rou
         window.throttle(1.0, 2.0)
     assert window.size == 11
     for rounds, start, sizes in ((1, 1.0, (11,)), (1, 3.0, (11, 12)), (8, 4.0, (16,))):
-        answered(window, rounds, start)  # those of 1.0 were sent before the cut
+        answered(window, rounds, start)  # requests of 1.0 were sent before the cut
         assert window.size in sizes
     for second in range(20, 120):  # refusals without end leave one request
         window.throttle(float(second), second + 0.5)

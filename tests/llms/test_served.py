@@ -1,4 +1,4 @@
-"""Which models a server has: asked once, read without trust, a sentence whatever happens."""
+"""The list of a server's models: asked once, read without trust, one sentence for every failure."""
 
 from __future__ import annotations
 

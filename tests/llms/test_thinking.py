@@ -25,7 +25,7 @@ Serve = Callable[..., tuple[Loopback, Any]]
 def asked(
     llm: Any, request: Generate | None = None, *, streamed: bool = False, cache: Any = None
 ) -> tuple[str, Episode]:
-    """What a flow's one request streams, and its episode."""
+    """Return the streamed pieces of a flow's one request, and its episode."""
 
     def flow() -> Flow:
         reply = yield replace(request or ask(), llm="m")

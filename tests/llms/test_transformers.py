@@ -312,7 +312,7 @@ def test_torn_characters_are_streamed_whole() -> None:
     ("which", "text", "tokens", "window"),
     [
         ("llama", "the river " * 100, 201, 128),
-        ("llama", "the " * 127, 128, 128),  # it leaves no room for an answer
+        ("llama", "the " * 127, 128, 128),  # no room is left for an answer
         ("t5", "the " * 64, 65, 64),
     ],
 )

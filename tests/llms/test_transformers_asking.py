@@ -1,4 +1,4 @@
-"""What a local model is asked besides a prompt: tools, JSON, log-probabilities, its template, a short window."""
+"""Requests to a local model beyond a prompt: tools, JSON, log-probabilities, its template, a short window."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_tools_that_the_template_would_not_show_are_refused(tiny: Any, which: st
 
 
 def test_a_template_takes_tools_if_a_prompt_with_one_differs_from_without(tiny: Any) -> None:
-    assert tiny("names").calls_tools  # it writes no more of a tool than its name
+    assert tiny("names").calls_tools  # only the name of a tool is written
     assert not tiny("refuses").calls_tools and not tiny("deaf").calls_tools
 
 

@@ -1,4 +1,4 @@
-"""Which passages leave a prompt that is too long, played with words for tokens."""
+"""Passages are left out of a prompt that is too long; words stand for tokens here."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def test_a_stop_string_that_it_leaves_in_the_text_is_cut(asked: Asked, counted: 
 
 
 def test_an_ignored_temperature_is_noticed_by_a_second_seed(asked: Asked) -> None:
-    """It samples only where the model's own configuration does."""
+    """The server samples only if the model's own configuration does."""
     llm = asked(max_tokens=LONG)
     requests = [ask("Tell a story.", temperature=1.0, seed=seed) for seed in (3, 3, 4)]
     first, again, other = (reply_of(llm, request) for request in requests)

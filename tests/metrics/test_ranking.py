@@ -136,7 +136,7 @@ def test_judged_pages_that_are_all_irrelevant_score_0_as_in_ir_measures(name: st
 def bm25_run(
     rows: Sequence[tuple[str, str, str, str]], asked: Sequence[Example], k: int = 20
 ) -> list[Episode]:
-    """What bm25s itself finds among (id, text, title, page) for each question."""
+    """Return the hits of bm25s itself among (id, text, title, page) for each question."""
     import bm25s
 
     from rallebench.core.text import tokenize

@@ -1,4 +1,4 @@
-"""Which span wins, worked out by hand on scores that were made up."""
+"""Choice of the span, worked out by hand on invented scores."""
 
 from __future__ import annotations
 

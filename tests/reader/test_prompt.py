@@ -1,4 +1,4 @@
-"""What a prompt asks and which passages it shows, over every form of prompt that the chains send."""
+"""The task and the passages of a prompt, for every kind of prompt that the chains send."""
 
 from __future__ import annotations
 

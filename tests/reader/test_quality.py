@@ -1,4 +1,4 @@
-"""How often it is right. A floor lies five points below what was measured (float32), so a slip shows.
+"""Accuracy of the reader. The floors are five points below the measured values (float32), so that a regression shows.
 
 MODEL_CARD.md beside the weights has the figures of whole sets; here are parts of them that are read quickly.
 """

@@ -1,4 +1,4 @@
-"""What a span looks like in its sentence, worked out by hand."""
+"""Features of a span in its sentence, worked out by hand."""
 
 from __future__ import annotations
 

@@ -96,11 +96,11 @@ def test_a_combination_can_be_written_out(
 
 
 WRONG = {
-    "a name nobody knows": ("tny", "There is no index 'tny'. Did you mean 'tiny'"),
-    "a part nobody knows": ("orphan", "'orphan' contains 'nobody': There is no index 'nobody'."),
+    "an unknown name": ("tny", "There is no index 'tny'. Did you mean 'tiny'"),
+    "an unknown part": ("orphan", "'orphan' contains 'nobody': There is no index 'nobody'."),
     "a ring": ("ring", "The retriever 'ring' contains itself (ring → chain-link → ring)"),
-    "a way nobody knows": ("odd", "'odd': There is no way of combining retrievers 'magic'."),
-    "a model nobody knows": ("voiceless", "There is no language model 'nobody'."),
+    "an unknown way": ("odd", "'odd': There is no way of combining retrievers 'magic'."),
+    "an unknown model": ("voiceless", "There is no language model 'nobody'."),
     "too few parts": ("rrf:tiny", "'rrf:tiny' has 1 part; rrf takes 2 to 16."),
     "too many parts": ("rerank:tiny,both?model=x", "has 2 parts; rerank takes 1."),
     "no parts": ("rrf:", "'rrf:' lacks a retriever's name after 'rrf'; write rrf:name,name."),

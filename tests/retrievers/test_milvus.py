@@ -187,7 +187,7 @@ def test_a_wrong_setting_is_a_sentence(settings: dict[str, str], sentence: str) 
 
 
 @pytest.mark.parametrize(
-    "mute", [False, True], ids=["nobody listens", "a server that says nothing"]
+    "mute", [False, True], ids=["no server listens", "a server that says nothing"]
 )
 def test_a_silent_server_is_a_sentence(monkeypatch: pytest.MonkeyPatch, mute: bool) -> None:
     monkeypatch.setattr(server, "CONNECT_SECONDS", 1.0)

@@ -1,4 +1,4 @@
-"""What a chain is compared with: no passages, random ones, those of the gold pages."""
+"""Baselines of a chain: no passages, random passages, the passages of the gold pages."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ TRACKED = re.compile(r"[0-9a-f]{32}")
 
 
 def check(name: str, text: str) -> None:
-    """Fail if a line of the golden file of that name is gone; record what is new if this is asked for."""
+    """Fail if a line of the golden file of that name is gone; record additions on request."""
     file = GOLDEN / name
     update = os.environ.get("UPDATE_GOLDEN", "")
     before = file.read_text("utf-8").splitlines() if file.exists() else []

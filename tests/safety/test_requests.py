@@ -46,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        """As llama.cpp does, the server says that its models take tools; that is no request to a model."""
+        """Like llama.cpp, the server reports that its models take tools; this does not count as a request to a model."""
         content = json.dumps({"chat_template_caps": {"supports_tools": True}}).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")

@@ -13,7 +13,7 @@ ALLOWED, EPERM = 0x7FFF0000, 0x00050001
 
 
 def verdict(machine: str, number: int, *arguments: int, arch: int | None = None) -> int:
-    """What the filter answers to the call ``number`` with up to six 64-bit ``arguments``."""
+    """Return the filter's answer to the call ``number`` with up to six 64-bit ``arguments``."""
     arch = MACHINES[machine] if arch is None else arch
     six = (*arguments, *[0] * (6 - len(arguments)))
     record = struct.pack("<iIQ6Q", number, arch, 0, *six)

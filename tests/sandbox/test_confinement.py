@@ -44,7 +44,7 @@ def run(program: str, *, limits: Limits | None = None) -> Reply:
 
 
 def attempt(*calls: str) -> str:
-    """What the kernel answers to each C call, as a program prints it."""
+    """Return the kernel's answer to each C call, as printed by a program."""
     lines = "\n".join(f"print(refused({call}))" for call in calls)
     reply = run(f"{C}\n{lines}")
     assert reply.finish_reason == "stop", reply.note

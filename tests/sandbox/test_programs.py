@@ -50,7 +50,7 @@ def run(
 
 
 def end(program: str, *observations: str, limits: Limits | None = None) -> tuple[str, str]:
-    """How it ended: (word, sentence)."""
+    """Return the end of the program: (word, sentence)."""
     reply = run(program, *observations, limits=limits)
     return reply.finish_reason, reply.note
 

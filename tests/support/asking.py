@@ -40,7 +40,7 @@ def failure(llm: Any, request: Generate | None = None) -> str:
 
 
 def stream_failure(llm: Any) -> tuple[list[Any], str]:
-    """What was handed out, and the sentence of the error that ended it."""
+    """Return the streamed pieces, and the sentence of the final error."""
     pieces: list[Any] = []
     with pytest.raises(BackendError) as caught:
         pieces.extend(iter(llm.stream(ask())))

@@ -1,4 +1,4 @@
-"""The page as a program of its own, and what the browser tests do on it. Each waits for what it speaks of, so that a slow machine is no failure."""
+"""The page as a program of its own, and what the browser tests do on it. Each waits for the thing it names, so that a slow machine does not fail a test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHAIN = chain("starter", retrieve(target="starter-bm25", k=5), generate("{respon
 
 
 def free_port() -> int:
-    """A port that nobody listens on now."""
+    """Return a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

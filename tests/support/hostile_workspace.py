@@ -62,7 +62,7 @@ class Shown(HTMLParser):
         self.text += " ".join(values.values())
 
     def _note_field(self, tag: str, values: dict[str, str]) -> None:
-        """What a form would send of this field."""
+        """Return the value that a form would send for this field."""
         name = values.get("name", "")
         if (
             tag == "option"

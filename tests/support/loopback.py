@@ -197,7 +197,7 @@ def models(*names: str) -> Behaviour:
 
 
 def serving(*names: str, text: str = "fine") -> Behaviour:
-    """A list of models to whoever GETs, an answer to whoever POSTs."""
+    """Answer a GET with a list of models, a POST with an answer."""
     return lambda handler: (models(*names) if handler.command == "GET" else answer(text))(handler)
 
 

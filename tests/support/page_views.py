@@ -1,4 +1,4 @@
-"""What tests of the page's places do without a browser."""
+"""Helpers for tests of the page's places without a browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the checkout and the golden files lie, and the syntax trees of its modules."""
+"""Paths of the checkout and of the golden files, and syntax trees of the modules."""
 
 from __future__ import annotations
 

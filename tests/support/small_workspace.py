@@ -206,7 +206,7 @@ def in_a_process(
 
 
 class Ran(NamedTuple):
-    """What one call of the command line did."""
+    """Result of one call of the command line."""
 
     code: int
     out: str

@@ -143,14 +143,14 @@ def play(
 
 
 def ended(workflow: str, script: Script, **given: Any) -> tuple[str, str]:
-    """How an episode ends: (answer, reason)."""
+    """Return the end of an episode: (answer, reason)."""
     episode, _ = play(workflow, script, **given)
     assert episode.outcome is not None, episode.error
     return episode.outcome.answer, episode.outcome.stop_reason
 
 
 def observations(episode: Episode) -> list[str]:
-    """What the agent was told, in order."""
+    """Return the agent's observations, in order."""
     notes = [step.request.text for step in episode.steps if isinstance(step.request, Note)]
     return [text.partition(": ")[2] for text in notes if text.startswith("Observation")]
 

@@ -155,7 +155,7 @@ def random_model(tmp_path_factory: pytest.TempPathFactory) -> Iterable[Any]:
 
 
 def readable(step: Step, scratchpad: bool) -> bool:
-    """Whether the action of a reply can be read, with arguments that fit."""
+    """Return whether the action of a reply can be parsed, with arguments that fit."""
     text = step.reply.text
     if scratchpad:
         verb, argument = parse_action(text, "[]")

@@ -120,8 +120,8 @@ def threshold(table: Sequence[Mapping[str, float]], share: float = RIGHT_SHARE) 
 
 
 def summary(observed: Sequence[Observed], weights: Mapping[str, float]) -> dict[str, Any]:
-    """How well the confidence tells present from absent and right from wrong, and how honest it is (the mean
-    difference between confidence and share of right ones over tenths)."""
+    """Return how well the confidence separates present from absent and right from wrong, and its calibration error (the mean
+    difference between confidence and share of right answers, over tenths)."""
     sure = [confidence(o.features, weights) for o in observed]
     gap = 0.0
     for tenth in range(10):

@@ -22,7 +22,7 @@ MAX_QUESTION = 40
 """Tokens of a question; the rest of a longer one is cut."""
 
 DEPTH = 8
-"""How many of the paragraphs that look most like the question are distractors."""
+"""Number of distractors, taken from the paragraphs most similar to the question."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ def load(gguf: Path, device: str, dtype: str) -> tuple[Any, Any]:
 
 
 def prompt_text(tokenizer: Any, question: str, passages: Sequence[str]) -> str:
-    """What the model reads, in its chat template; a question without a mark gets none."""
+    """Return the model's prompt in its chat template; a question without a mark gets none."""
     content = PROMPT.format(question=question, passages="\n\n".join(passages))
     messages = [{"role": "user", "content": content}]
     text: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)

@@ -1,7 +1,7 @@
-"""Which training paragraphs share text with a corpus that results are reported on.
+"""Training paragraphs that share text with an evaluation corpus.
 
-A paragraph is known by the hashes of its sentences, bare of case, punctuation and spacing, so
-that another edition's spacing or a cut at other places does not hide it.
+A paragraph is recognised by the hashes of its sentences, without case, punctuation and spacing, so
+that another edition's spacing or paragraph breaks do not hide it.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class Context:
 
 
 def part_of(title: str, hashed: bool = False) -> Part:
-    """Which part an article belongs to, by its title alone.
+    """Return the split that an article belongs to, by its title alone.
 
     >>> part_of("Yuan_dynasty"), part_of("Gallbladder"), part_of("Gallbladder", hashed=True)
     ('test', 'train', 'development')

@@ -39,7 +39,7 @@ Difference = dict[str, Any]
 """Name → float32 array to add to the base model."""
 Training = Future[tuple[Difference, dict[str, Any]]]
 SHORTS = 3
-"""How many trainings on short windows join the mean."""
+"""Number of trainings on short windows that are averaged."""
 UNFITTED = {
     "confidence": {"one": 0.0, "margin": 1.0},
     "refuse_below": {"short": 0.5, "plain": 0.5, "long": 0.5},
@@ -123,7 +123,7 @@ class Job:
 
 
 def trained(job: Job) -> tuple[Difference, dict[str, Any]]:
-    """What a training changed of the base model, and its name, seed, rate, and numbers of steps and tokens."""
+    """Changes of a training to the base model, and its name, seed, rate, and numbers of steps and tokens."""
     import torch
     from transformers import AutoTokenizer
 
@@ -259,7 +259,7 @@ def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dic
         parts["train"],
         overlap.without(parts["train"], marks, overlap.titles_of(STARTER)),
     )
-    # Sentences alone are no prompts to fit a confidence on.
+    # Sentences alone are not prompts, so they cannot fit a confidence.
     parts["development"] = [c for c in parts["development"] if c.source != "qamr"]
     described = []
     for source in sources.SOURCES:
@@ -281,7 +281,7 @@ def contexts_of(folder: Path, reported: Sequence[Path]) -> tuple[Parts, list[dic
 
 
 def _difference(network: Any, base: Mapping[str, Any]) -> Difference:
-    """What training changed, by the base model's names; the head as a whole."""
+    """Return the changes made by training, by the base model's names; the head as a whole."""
     difference = {}
     for name, values in network.state_dict().items():
         if name.startswith("head."):

@@ -1,4 +1,4 @@
-"""What every judge of the registry keeps to: prompts that are there, the answer in a prompt, values in its range."""
+"""Contract of every registered judge: existing prompts, the answer in a prompt, values within its range."""
 
 from __future__ import annotations
 

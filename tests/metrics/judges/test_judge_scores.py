@@ -1,4 +1,4 @@
-"""Scores are read from a call, from JSON in any wrapping, or from words; what is not clear is unparsed, with a sentence why."""
+"""Scores are read from a call, from JSON in any wrapping, or from words; an unclear reply is unparsed, with the reason."""
 
 from __future__ import annotations
 
