@@ -6,7 +6,7 @@ The template variables are RaLLe's, down to the separators: a retriever's ``resp
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from rallebench.chains.template import render
@@ -18,6 +18,7 @@ from rallebench.core.types import (
     Flow,
     Generate,
     Hit,
+    Json,
     Message,
     Note,
     Outcome,
@@ -99,7 +100,7 @@ def plan(action: Action, question: Question, steps: Sequence[Step]) -> Request:
 
 
 def _generate(action: Action, prompt: str, question: Question, steps: Sequence[Step]) -> Generate:
-    settings: Mapping[str, Any] = action.generation
+    settings: Json = action.generation
     system = settings.get("system")
     messages = ((Message("system", system),) if system else ()) + (Message("user", prompt),)
     return Generate(

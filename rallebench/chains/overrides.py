@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from rallebench.chains.saved import MAX_K, checked_generation
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import parse_settings
-from rallebench.core.types import Action, ActionChanges, Chain
+from rallebench.core.types import Action, ActionChanges, Chain, Json
 
 
 def override(
@@ -44,7 +44,7 @@ def overridden(
     return with_overrides(changed, parse_settings(list(settings)), all_fit=all_fit)
 
 
-def with_overrides(chain: Chain, settings: Mapping[str, Any], *, all_fit: bool = True) -> Chain:
+def with_overrides(chain: Chain, settings: Json, *, all_fit: bool = True) -> Chain:
     """Apply ``--set``: ``k``, generation settings for all generate actions, or ``N.field`` for action N (from 1).
 
     Raises UsageError for a setting that no action has; if ``all_fit`` is false it is ignored, so that one setting serves

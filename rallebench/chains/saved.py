@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +14,7 @@ from rallebench.core.files import write_json
 from rallebench.core.formats import read_format
 from rallebench.core.json_values import JsonValue
 from rallebench.core.settings import Setting
-from rallebench.core.types import Action, Chain
+from rallebench.core.types import Action, Chain, Json
 
 CHAIN_FORMAT: Literal["rallebench-chain/1"] = "rallebench-chain/1"
 MAX_K = 10_000
@@ -87,7 +86,7 @@ _NUMBERS = {
 }
 
 
-def checked_generation(settings: Mapping[str, Any], place: str) -> dict[str, Any]:
+def checked_generation(settings: Json, place: str) -> dict[str, Any]:
     """Check the generation settings that all backends share; others pass through to the backend."""
     checked = dict(settings)
     for name, setting in _NUMBERS.items():

@@ -7,10 +7,9 @@ Each evidence document is a gold page in an evidence set of its own; documents w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
+from rallebench.core.types import Json
 from rallebench.datasets import Record
 from rallebench.datasets._published import PublishedSet, record
 
@@ -38,7 +37,7 @@ def _record(row: Record) -> Record:
     return {**kilt_record, "output": [*kilt_record["output"], *pages]}
 
 
-def gold_documents(record: Mapping[str, Any]) -> frozenset[str]:
+def gold_documents(record: Json) -> frozenset[str]:
     """Return the documents of a record that contain the answer."""
     items = (item for element in record["output"] for item in element.get("provenance", ()))
     return frozenset(str(item["wikipedia_id"]) for item in items if item.get("gold"))

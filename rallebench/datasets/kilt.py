@@ -12,7 +12,7 @@ pages are needed together. An element may have an answer, a provenance, or both.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -149,7 +149,7 @@ def examples(source: Source, records: Iterable[tuple[int, Record]]) -> Iterator[
 # ── one record; ``where`` opens the error message: "FILE, line N" ────────────
 
 
-def record_id(record: Mapping[str, Any], where: str) -> str:
+def record_id(record: Json, where: str) -> str:
     """Return the record's id as stripped text."""
     qid = record.get("id")
     if isinstance(qid, bool) or not isinstance(qid, (str, int)):
@@ -162,9 +162,7 @@ def record_id(record: Mapping[str, Any], where: str) -> str:
     return text
 
 
-def read_gold(
-    record: Mapping[str, Any], where: str, rank_keys: Sequence[str] = (PAGE_KEY,)
-) -> Gold:
+def read_gold(record: Json, where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) -> Gold:
     """Return the record's gold.
 
     ``answers``: the distinct non-empty stripped answers in order. ``provenance``: for each output element with pages,
@@ -198,13 +196,13 @@ def read_gold(
     )
 
 
-def read_answers(record: Mapping[str, Any], where: str) -> tuple[str, ...]:
+def read_answers(record: Json, where: str) -> tuple[str, ...]:
     """Return the distinct non-empty stripped answers, in order."""
     answers = (_alias(element, where) for element in read_output(record, where))
     return tuple(dict.fromkeys(filter(None, answers)))
 
 
-def _check_grade(item: Mapping[str, Any], where: str) -> None:
+def _check_grade(item: Json, where: str) -> None:
     value = item.get("relevance")
     if value is None or (type(value) in (int, float) and math.isfinite(value)):
         return
@@ -212,30 +210,30 @@ def _check_grade(item: Mapping[str, Any], where: str) -> None:
     raise BadFileError(f"{where}: a 'relevance' is {kind}; give a grade such as 0, 1 or 2.")
 
 
-def _grade(item: Mapping[str, Any]) -> float:
+def _grade(item: Json) -> float:
     """Return the relevance of a page; 1.0 by default."""
     value = item.get("relevance")
     return float(value) if isinstance(value, (int, float)) else 1.0
 
 
-def _passage_id(item: Mapping[str, Any]) -> str:
+def _passage_id(item: Json) -> str:
     """Return the stripped ``doc_id``; '' if absent or invalid, because KILT does not define the field."""
     value = item.get("doc_id")
     is_id = isinstance(value, (str, int)) and not isinstance(value, bool)
     return str(value).strip() if is_id else ""
 
 
-def read_output(record: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
+def read_output(record: Json, where: str) -> Sequence[Json]:
     """Return the record's output elements; () if there are none."""
     return _objects(record.get("output"), where, "output")
 
 
-def read_provenance(element: Mapping[str, Any], where: str) -> Sequence[Mapping[str, Any]]:
+def read_provenance(element: Json, where: str) -> Sequence[Json]:
     """Return an output element's provenance items; () if there are none."""
     return _objects(element.get("provenance"), where, "provenance")
 
 
-def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str) -> str:
+def provenance_id(item: Json, rank_keys: Sequence[str], where: str) -> str:
     """Return the stripped values of ``rank_keys`` joined with ``+``; '' if one is absent or empty."""
     parts: list[str] = []
     for key in rank_keys:
@@ -249,7 +247,7 @@ def provenance_id(item: Mapping[str, Any], rank_keys: Sequence[str], where: str)
     return "+".join(parts)
 
 
-def record_input(record: Mapping[str, Any], where: str) -> str:
+def record_input(record: Json, where: str) -> str:
     """Return the question of a record. Raises BadFileError if it is absent, blank or not text."""
     text = record.get("input")
     if not isinstance(text, str):
@@ -262,7 +260,7 @@ def record_input(record: Mapping[str, Any], where: str) -> str:
     return text
 
 
-def _alias(element: Mapping[str, Any], where: str) -> str:
+def _alias(element: Json, where: str) -> str:
     answer = element.get("answer")
     if answer is not None and not isinstance(answer, str):
         many = isinstance(answer, list)
@@ -271,7 +269,7 @@ def _alias(element: Mapping[str, Any], where: str) -> str:
     return (answer or "").strip()
 
 
-def _objects(value: Any, where: str, name: str) -> Sequence[Mapping[str, Any]]:
+def _objects(value: Any, where: str, name: str) -> Sequence[Json]:
     if value is None:
         return ()
     if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.sources import Problems, Source
+from rallebench.core.types import Json
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import is_empty
 from rallebench.datasets.fields import RowOfFields
@@ -74,7 +75,7 @@ def read_fields(row: Record, number: int) -> RowOfFields:
     return RowOfFields(row, left=other if is_empty(row.get("outputs")) else {})
 
 
-def record_hash(record: Mapping[str, Any]) -> str:
+def record_hash(record: Json) -> str:
     """Return the ``_id`` that R-Eval gives a record: sha256 of a salt and the record as JSON without the id.
 
     >>> len(record_hash({"input": "Who?", "outputs": ["Ada"]}))
@@ -83,13 +84,13 @@ def record_hash(record: Mapping[str, Any]) -> str:
     return _hash_json(record, ascii_only=True)
 
 
-def _hash_json(record: Mapping[str, Any], ascii_only: bool) -> str:
+def _hash_json(record: Json, ascii_only: bool) -> str:
     plain = {key: value for key, value in record.items() if key != "_id"}
     text = SALT + json.dumps(plain, ensure_ascii=ascii_only)
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def id_holds(record: Mapping[str, Any]) -> bool:
+def id_holds(record: Json) -> bool:
     """Return whether the record's ``_id`` is its hash, so that the record is unchanged since R-Eval's program wrote it."""
     return record.get("_id") in {_hash_json(record, True), _hash_json(record, False)}
 

@@ -136,7 +136,7 @@ def _entry_and_settings(reference: str) -> tuple[Entry[Callable[..., Any]], Json
     raise NotFoundError(unknown("encoder", head, [*encoders(), *(f"{n}:MODEL" for n in needy)]))
 
 
-def _preset(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def _preset(name: str, settings: Json) -> dict[str, Any]:
     preset = dict(presets()[name])
     if preset.get("remote_code") and settings.get("trust_remote_code") is not True:
         raise UsageError(

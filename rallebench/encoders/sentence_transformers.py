@@ -7,6 +7,7 @@ Reimers and Gurevych 2019, arXiv:1908.10084. Only a hub id causes a download, an
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from rallebench.checkpoints.packages import eight_bits, import_class, need_packa
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json, sha256_file
 from rallebench.core.memory import Memory, copy_mapped, read_mapped, release
-from rallebench.core.settings import Setting, check_values
+from rallebench.core.settings import check_values, dataclass_form, declare
 from rallebench.core.types import Json, digest
 from rallebench.encoders import DTYPES, ENCODERS, Batches
 from rallebench.encoders._engine import MAX_BATCH, TransformerEncoder
@@ -42,70 +43,91 @@ ROLES = {"query": ("query",), "passage": ("passage", "document", "corpus")}
 OWN = "own"
 """Marks a setting that is read from the model's folder."""
 
-SETTINGS = {
-    "model": Setting(
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Settings of one model. A prompt of None is the model's own."""
+
+    model: str = declare(
         str,
         "",
         required=True,
         about="a folder, or a hub id such as intfloat/e5-base-v2",
         names="checkpoint",
-    ),
-    "revision": Setting(str, "", about="branch, tag or commit on the hub"),
-    "query_prompt": Setting(str, None, about="text before each query; default: the model's own"),
-    "passage_prompt": Setting(
+    )
+    revision: str = declare(str, "", about="branch, tag or commit on the hub")
+    query_prompt: str | None = declare(
+        str, None, about="text before each query; default: the model's own"
+    )
+    passage_prompt: str | None = declare(
         str, None, about="text before each passage; default: the model's own"
-    ),
-    "max_tokens": Setting(
+    )
+    max_tokens: int = declare(
         int, 0, 0, 1_000_000, about="longer texts are cut; 0 = the model's own limit"
-    ),
-    "pooling": Setting(
+    )
+    pooling: str = declare(
         str, OWN, choices=(OWN, *POOLINGS), about="how token vectors are combined into one"
-    ),
-    "dtype": Setting(
+    )
+    dtype: str = declare(
         str, "auto", choices=DTYPES, about="numeric type of passages; queries are float32"
-    ),
-    "device": Setting(str, "auto", about="cpu, cuda, cuda:1 …"),
-    "quantization": Setting(
+    )
+    device: str = declare(str, "auto", about="cpu, cuda, cuda:1 …")
+    quantization: str = declare(
         str, "none", choices=("none", "8bit"), about="8bit: for queries, needs less memory"
-    ),
-    "batch": Setting(int, MAX_BATCH, 1, 65_536, about="maximum number of texts at once"),
-    "trust_remote_code": Setting(bool, False, about="run the model's own Python code"),
-}
+    )
+    batch: int = declare(int, MAX_BATCH, 1, 65_536, about="maximum number of texts at once")
+    trust_remote_code: bool = declare(bool, False, about="run the model's own Python code")
+
+    @property
+    def name(self) -> str:
+        """The reference without settings."""
+        return f"sentence_transformers:{self.model}"
+
+
+SETTINGS = dataclass_form(ModelSettings)
+
+
+def read_settings(settings: Json) -> ModelSettings:
+    """Return the checked settings of a model. Raises UsageError."""
+    return ModelSettings(**check_values("encoder 'sentence_transformers'", SETTINGS, settings))
 
 
 class SentenceTransformers(TransformerEncoder):
     """A loaded model. ``memory``: the memory it takes."""
 
-    def __init__(self, model: Any, source: str, before: Memory, settings: Json) -> None:
+    def __init__(self, model: Any, source: str, before: Memory, settings: ModelSettings) -> None:
         from sentence_transformers.sentence_transformer.modules import Pooling
 
-        self.quantization: str = settings["quantization"]
+        self.quantization: str = settings.quantization
         own, prompts = model.prompts or {}, dict[str, str]()
+        requested = {"query": settings.query_prompt, "passage": settings.passage_prompt}
         for role, names in ROLES.items():
-            prompt = settings[f"{role}_prompt"]
+            prompt = requested[role]
             theirs = next((own[name] for name in names if own.get(name)), "")
             prompts[role] = theirs if prompt is None else prompt
         for name, module in list(model.named_children()):
-            if isinstance(module, Pooling) and settings["pooling"] != OWN:
+            if isinstance(module, Pooling) and settings.pooling != OWN:
                 model[int(name)] = Pooling(
-                    module.embedding_dimension, pooling_mode=settings["pooling"]
+                    module.embedding_dimension, pooling_mode=settings.pooling
                 )
         most = int(model.max_seq_length or 512)
-        tokens = min(most, settings["max_tokens"]) if settings["max_tokens"] else most
+        tokens = min(most, settings.max_tokens) if settings.max_tokens else most
         super().__init__(
-            f"sentence_transformers:{settings['model']}",
+            settings.name,
             model.tokenizer,
             model,
             lambda model, features: model(features)["sentence_embedding"],
             tokens,
             int(model.get_embedding_dimension()),
-            dtype=settings["dtype"],
+            dtype=settings.dtype,
             prompts=prompts,
-            batch=settings["batch"],
+            batch=settings.batch,
         )
         poolings = [str(part.pooling_mode) for part in model if hasattr(part, "pooling_mode")]
-        how = [poolings, tokens, prompts]
-        self.fingerprint = f"sentence-transformers/{source}/{tokens}/{digest(how)[:12]}"
+
+        self.fingerprint = (
+            f"sentence-transformers/{source}/{tokens}/{digest([poolings, tokens, prompts])[:12]}"
+        )
         self.memory = memory_taken(model, before)
 
     def bulk(self, dtype: str) -> Callable[[Sequence[str]], Batches]:
@@ -126,32 +148,34 @@ def memory_taken(model: Any, before: Memory) -> Memory:
     return Memory.now() - before
 
 
-def _load(settings: Json) -> tuple[Any, str, Memory]:
+def _load(settings: ModelSettings) -> tuple[Any, str, Memory]:
     """Return (model, identity of its content, memory of this process before). Raises RalleError."""
-    need_packages(("sentence_transformers",), settings["quantization"], "this encoder needs it")
-    name = f"sentence_transformers:{settings['model']}"
-    folder = _folder(name, settings["model"])
-    where = str(folder or settings["model"])
+    need_packages(("sentence_transformers",), settings.quantization, "this encoder needs it")
+    name = settings.name
+    folder = _folder(name, settings.model)
+    where = str(folder or settings.model)
     try:
         return _load_model(settings, folder, where)
     except Exception as error:
-        sentence = loading_failed(error, name, where, settings["revision"] or None)
+        sentence = loading_failed(error, name, where, settings.revision or None)
         error.with_traceback(None)  # its frames hold the partly loaded model
         raise sentence from None
 
 
-def _load_model(settings: Json, folder: Path | None, where: str) -> tuple[Any, str, Memory]:
+def _load_model(
+    settings: ModelSettings, folder: Path | None, where: str
+) -> tuple[Any, str, Memory]:
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.base.modules import Transformer
     from transformers.utils.logging import disable_progress_bar
 
     disable_progress_bar()
-    device = settings["device"]
+    device = settings.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     more: dict[str, Any] = {"dtype": torch.float32}
-    if settings["quantization"] == "8bit":
+    if settings.quantization == "8bit":
         import bitsandbytes  # noqa: F401 - now, so that its own memory is not counted as the model's
 
         more["quantization_config"] = eight_bits()
@@ -160,8 +184,8 @@ def _load_model(settings: Json, folder: Path | None, where: str) -> tuple[Any, s
     model = SentenceTransformer(
         where,
         device=device,
-        trust_remote_code=settings["trust_remote_code"],
-        revision=settings["revision"] or None,
+        trust_remote_code=settings.trust_remote_code,
+        revision=settings.revision or None,
         local_files_only=folder is not None,
         model_kwargs=more,
     ).eval()
@@ -171,12 +195,12 @@ def _load_model(settings: Json, folder: Path | None, where: str) -> tuple[Any, s
         )
     if folder is not None:
         _check_complete(model[0], _weights_folder(folder))
-    if settings["quantization"] != "none":
+    if settings.quantization != "none":
         copy_mapped(model)
     if folder is not None:
         return model, _content(folder), before
     commit = getattr(model[0].auto_model.config, "_commit_hash", None)
-    return model, f"{where}@{commit or settings['revision'] or 'main'}", before
+    return model, f"{where}@{commit or settings.revision or 'main'}", before
 
 
 def _folder(name: str, model: str) -> Path | None:
@@ -239,24 +263,22 @@ def _content(folder: Path) -> str:
 
 def need(**settings: Any) -> MemoryNeed | None:
     """Estimate the memory of the encoder with these settings, without loading it; None if unknown."""
-    chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
-    folder = _folder(f"sentence_transformers:{chosen['model']}", chosen["model"])
-    inner = (
-        _weights_folder(folder) if folder else cached_folder(chosen["model"], chosen["revision"])
-    )
+    chosen = read_settings(settings)
+    folder = _folder(chosen.name, chosen.model)
+    inner = _weights_folder(folder) if folder else cached_folder(chosen.model, chosen.revision)
     if inner is None:
         return None
-    device = mapped_device(None) if chosen["device"] == "auto" else chosen["device"]
-    return encoder_need(inner, quantization=chosen["quantization"], device=device)
+    device = mapped_device(None) if chosen.device == "auto" else chosen.device
+    return encoder_need(inner, quantization=chosen.quantization, device=device)
 
 
 def to_fetch(**settings: Any) -> str:
     """Return the hub id to download before the encoder opens; '' if it is already here. Raises BadFileError."""
-    chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
-    model: str = chosen["model"]
-    if _folder(f"sentence_transformers:{model}", model) is not None:
+    chosen = read_settings(settings)
+    model: str = chosen.model
+    if _folder(chosen.name, model) is not None:
         return ""
-    folders = (cached_folder(model, chosen["revision"], file) for file in _ROOT_FILES)
+    folders = (cached_folder(model, chosen.revision, file) for file in _ROOT_FILES)
     return (
         "" if any(folder and has_weights(_weights_folder(folder)) for folder in folders) else model
     )
@@ -264,22 +286,22 @@ def to_fetch(**settings: Any) -> str:
 
 def window(**settings: Any) -> WindowSource | None:
     """Return the window of the encoder with these settings; None for a model that is not downloaded yet."""
-    chosen = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
-    name = f"sentence_transformers:{chosen['model']}"
-    root = _folder(name, chosen["model"])
+    chosen = read_settings(settings)
+    name = chosen.name
+    root = _folder(name, chosen.model)
     if root is None:
-        revision = chosen["revision"]
-        folders = (cached_folder(chosen["model"], revision, file) for file in _ROOT_FILES)
+        revision = chosen.revision
+        folders = (cached_folder(chosen.model, revision, file) for file in _ROOT_FILES)
         root = next(filter(None, folders), None)
     inner = _weights_folder(root) if root else None
     if root is None or inner is None or not (inner / "tokenizer.json").is_file():
         return None
-    prompt = chosen["passage_prompt"]
+    prompt = chosen.passage_prompt
     if prompt is None:
         stored = _json_object(root / "config_sentence_transformers.json").get("prompts") or {}
         prompt = next((stored[name] for name in ROLES["passage"] if stored.get(name)), "")
     own = _own_tokens(inner)
-    return WindowSource(inner, min(own, chosen["max_tokens"] or own), str(prompt))
+    return WindowSource(inner, min(own, chosen.max_tokens or own), str(prompt))
 
 
 def _own_tokens(folder: Path) -> int:
@@ -314,5 +336,5 @@ def _json_object(path: Path) -> dict[str, Any]:
 )
 def sentence_transformers(**settings: Any) -> SentenceTransformers:
     """Any sentence-transformers folder or hub id: sentence_transformers:MODEL?query_prompt=…"""
-    values = check_values("encoder 'sentence_transformers'", SETTINGS, settings)
+    values = read_settings(settings)
     return SentenceTransformers(*_load(values), values)

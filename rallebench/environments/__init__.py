@@ -7,11 +7,11 @@ cached and traced like chains.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Protocol
 
 from rallebench.core.registry import Registry
-from rallebench.core.types import SubFlow, ToolSpec
+from rallebench.core.types import Json, SubFlow, ToolSpec
 
 Observed = SubFlow[str]
 """The flow of a verb; it returns the observation."""
@@ -31,7 +31,7 @@ class Environment(Protocol):
         """Return the observation of an action of a text protocol, such as ``Search[Ada Lovelace]``."""
         ...
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+    def call(self, name: str, arguments: Json) -> Observed:
         """Return the observation of a tool call; ``arguments`` have the names of the tool's JSON schema."""
         ...
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from rallebench.core.types import ToolSpec
+from rallebench.core.types import Json, ToolSpec
 
 
 def tool(
@@ -30,7 +30,7 @@ def tool(
 
 
 def checked_call(
-    tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
+    tools: Sequence[ToolSpec], name: str, arguments: Json
 ) -> tuple[dict[str, str], str]:
     """Return (the non-empty arguments as texts, '') of a valid call, or ({}, one sentence).
 
@@ -64,9 +64,7 @@ def as_text(value: Any) -> str | None:
     return None
 
 
-def single_argument(
-    tools: Sequence[ToolSpec], name: str, arguments: Mapping[str, Any]
-) -> tuple[str, str]:
+def single_argument(tools: Sequence[ToolSpec], name: str, arguments: Json) -> tuple[str, str]:
     """Return (argument, '') of a call of a tool with one parameter, or ('', one sentence)."""
     texts, wrong = checked_call(tools, name, arguments)
     return ("", wrong) if wrong else (next(iter(texts.values()), ""), "")

@@ -5,11 +5,10 @@ A long page is read in parts: each reading of the same page gives the next part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.core.types import Hit, Note, Passage, Retrieve, ToolSpec
+from rallebench.core.types import Hit, Json, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._tools import single_argument, tool
 from rallebench.environments.pages import CorpusPage, PageStore
@@ -69,7 +68,7 @@ class CorpusTools:
             return (yield from self._open(argument.strip()))
         return FINISHED if name == "finish" else INVALID
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+    def call(self, name: str, arguments: Json) -> Observed:
         argument, wrong = single_argument(TOOLS, name, arguments)
         return wrong or (yield from self.act(name, argument))
 

@@ -5,11 +5,10 @@ The table is a local SQLite file. ``apis=four`` offers only the four calls in R-
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.core.types import ToolSpec, UseTool
+from rallebench.core.types import Json, ToolSpec, UseTool
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._calls import Unreadable, read_arguments
 from rallebench.environments._tools import checked_call
@@ -63,7 +62,7 @@ class Scholar:
             return f"{verb}: {error}"
         return (yield from self.call(verb, arguments))
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+    def call(self, name: str, arguments: Json) -> Observed:
         texts, wrong = checked_call(self.tools, name, arguments)
         if wrong:
             return wrong

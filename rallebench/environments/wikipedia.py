@@ -6,11 +6,10 @@ passages in the order of the corpus. R-Eval: Tu et al. 2024.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from rallebench.core.settings import Setting
-from rallebench.core.types import Note, Passage, Retrieve, ToolSpec
+from rallebench.core.types import Json, Note, Passage, Retrieve, ToolSpec
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._tools import single_argument, tool
 from rallebench.environments.pages import CorpusPage, PageStore, plain_title
@@ -84,7 +83,7 @@ class Wikipedia:
             return (yield from self._lookup(argument))
         return FINISHED if verb == "Finish" else INVALID
 
-    def call(self, name: str, arguments: Mapping[str, Any]) -> Observed:
+    def call(self, name: str, arguments: Json) -> Observed:
         argument, wrong = single_argument(TOOLS, name, arguments)
         return wrong or (yield from self.act(name, argument))
 

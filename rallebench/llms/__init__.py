@@ -6,14 +6,14 @@ invalid setting raises UsageError.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rallebench.core.backends import LLM
 from rallebench.core.errors import UsageError
 from rallebench.core.registry import Registry, unknown
 from rallebench.core.settings import DataClass, Setting, dataclass_form
-from rallebench.core.types import ToolCall, ToolSpec
+from rallebench.core.types import Json, ToolCall, ToolSpec
 
 DEFAULT_MAX_TOKENS = 256
 """Default limit of generated tokens, if neither the request nor the settings set one."""
@@ -51,7 +51,7 @@ def copies(backend: str) -> bool:
     return backend in LLMS and bool(LLMS.entry(backend).traits.get("copies"))
 
 
-def settings_from(shape: type[S], name: str, values: Mapping[str, Any]) -> S:
+def settings_from(shape: type[S], name: str, values: Json) -> S:
     """Return an instance of the dataclass ``shape``, whose fields are declared settings.
 
     Raises UsageError for an unknown or missing name and for a value that its setting does not permit.
@@ -88,7 +88,7 @@ def checked_value(name: str, key: str, setting: Setting, value: Any) -> Any:
     return value if setting.kind is float else read
 
 
-def tool_json(tool: ToolSpec, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def tool_json(tool: ToolSpec, parameters: Json) -> dict[str, Any]:
     """Return a tool in OpenAI's format, which chat templates read too."""
     function = {"name": tool.name, "description": tool.description, "parameters": parameters}
     return {"type": "function", "function": function}

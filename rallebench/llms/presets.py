@@ -18,6 +18,7 @@ from rallebench.core.entries import LLMEntry, problem
 from rallebench.core.errors import BadFileError, NotFoundError
 from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
+from rallebench.core.types import Json
 
 PRESETS_FILE = Path(__file__).with_name("presets.json")
 
@@ -76,7 +77,7 @@ def preset(name: str) -> Preset:
     return presets()[name]
 
 
-def preset_entry(name: str, settings: Mapping[str, Any] | None = None) -> LLMEntry:
+def preset_entry(name: str, settings: Json | None = None) -> LLMEntry:
     """Return the entry of a preset, with the user's ``settings`` over its own; null removes a setting of the preset."""
     chosen = preset(name)
     merged = {**chosen.settings, **(settings or {})}
@@ -90,7 +91,7 @@ def preset_entry(name: str, settings: Mapping[str, Any] | None = None) -> LLMEnt
     )
 
 
-def weight_bytes(chosen: Preset, settings: Mapping[str, Any]) -> int:
+def weight_bytes(chosen: Preset, settings: Json) -> int:
     """Return the bytes of the weights with ``settings`` (dtype, quantization); 0 if unknown.
 
     >>> weight_bytes(preset("qwen2.5-0.5b"), {}), weight_bytes(preset("qwen2.5-0.5b"), {"quantization": "8bit"})

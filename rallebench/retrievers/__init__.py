@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from rallebench.core.backends import Retriever
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
-from rallebench.core.types import Passage
+from rallebench.core.types import Json, Passage
 from rallebench.vector_indexes import INDEX_TRAITS, VECTOR_INDEXES, Progress
 
 
@@ -27,7 +27,7 @@ class IndexKind(Protocol):
     """A way to index passages; one file each."""
 
     def build(
-        self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
+        self, folder: Path, passages: Passages, vectors: Any, settings: Json
     ) -> Generator[Progress, None, dict[str, Any]]:
         """Write the index into ``folder``; return the parameters for its manifest, including all ``settings``.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
 
 from rallebench.core.backends import Retriever
-from rallebench.core.types import Hit, Passage, digest
+from rallebench.core.types import Hit, Json, Passage, digest
 from rallebench.corpora.store import PassageStore
 
 MAX_DEPTH = 10_000
@@ -45,9 +44,7 @@ class Combined:
     order, the kind of combination and its settings.
     """
 
-    def __init__(
-        self, name: str, kind: str, parts: Sequence[Retriever], settings: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, name: str, kind: str, parts: Sequence[Retriever], settings: Json) -> None:
         self.name = name
         self.parts = tuple(parts)
         self.titled = any(part.titled for part in parts)

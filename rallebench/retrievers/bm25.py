@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from rallebench.core.errors import BadFileError, MismatchError
 from rallebench.core.settings import Setting
 from rallebench.core.text import TOKENIZERS, TOKENS
-from rallebench.core.types import Hit
+from rallebench.core.types import Hit, Json
 from rallebench.core.versions import optional
 from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import INDEX_KINDS, Passages
@@ -49,9 +49,7 @@ class BM25(Indexed):
     no_match = 0.0
     """Score of a passage that shares no word with the query."""
 
-    def __init__(
-        self, name: str, folder: Path, fingerprint: str, parameters: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, name: str, folder: Path, fingerprint: str, parameters: Json) -> None:
         tokens = str(parameters.get("tokens"))
         if tokens not in TOKENIZERS:
             raise MismatchError(
@@ -135,7 +133,7 @@ class BM25Kind:
     """Words indexed with bm25s."""
 
     def build(
-        self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
+        self, folder: Path, passages: Passages, vectors: Any, settings: Json
     ) -> Generator[tuple[int, int], None, dict[str, Any]]:
         """Index ``"{title}, {text}"`` of the passages into ``folder``; return the parameters."""
         bm25s, tokenize = _bm25s(), TOKENIZERS[settings["tokens"]]

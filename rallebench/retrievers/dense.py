@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import MismatchError
-from rallebench.core.types import Hit, digest
+from rallebench.core.types import Hit, Json, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder
 from rallebench.retrievers import INDEX_KINDS, Passages
@@ -30,7 +30,7 @@ class Dense(Indexed):
         self._index, self._encoder = index, encoder
         self._knobs: dict[str, Any] = {}
 
-    def with_knobs(self, name: str, knobs: Mapping[str, Any]) -> Dense:
+    def with_knobs(self, name: str, knobs: Json) -> Dense:
         """Return the same open index with other search settings such as ``ef_search``; the files still belong to this one."""
         other = copy.copy(self)
         other.name, other._knobs = name, {**self._knobs, **knobs}
@@ -96,9 +96,7 @@ class DenseKind:
     def __init__(self, kind: VectorIndexKind) -> None:
         self._kind = kind
 
-    def build(
-        self, folder: Path, passages: Passages, vectors: Any, settings: Mapping[str, Any]
-    ) -> Build:
+    def build(self, folder: Path, passages: Passages, vectors: Any, settings: Json) -> Build:
         return self._kind.build(folder, vectors, **settings)
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> Dense:

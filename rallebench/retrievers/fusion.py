@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.backends import Retriever
 from rallebench.core.errors import UsageError
-from rallebench.core.settings import Setting
-from rallebench.core.types import Hit, Passage
+from rallebench.core.settings import dataclass_form, declare
+from rallebench.core.types import Hit, Json, Passage
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import IDENTITIES, MAX_DEPTH, Combined, Identity, search_parts
 
@@ -123,14 +124,14 @@ class Fusion(Combined):
         name: str,
         kind: str,
         parts: Sequence[Retriever],
-        settings: Mapping[str, Any],
+        settings: Json,
+        depth: int,
+        identity: Identity,
         fuse: Fuse,
     ) -> None:
         super().__init__(name, kind, parts, settings)
         self.prefix_stable = kind != "union"
-        self._depth = int(settings["depth"])
-        self._identity = IDENTITIES[settings["equal"]]
-        self._fuse = fuse
+        self._depth, self._identity, self._fuse = depth, identity, fuse
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """Return at most k fused hits per query, best first; fewer only if the parts have no more. None for a blank query."""
@@ -196,88 +197,101 @@ def parse_weights(name: str, written: Any, parts: int) -> tuple[float, ...]:
     return weights
 
 
-def check_weights(name: str, parts: int, settings: Mapping[str, Any]) -> None:
+def check_weights(name: str, parts: int, settings: Json) -> None:
     """Raise UsageError for weights that do not fit the parts."""
-    parse_weights(name, settings["weights"], parts)
+    parse_weights(name, settings.get("weights", ""), parts)
 
 
-_WEIGHTS = Setting(str, "", about="one number per retriever, as in 0.7,0.3; equal by default")
-_DEPTH = Setting(
-    int, DEPTH, 1, MAX_DEPTH, about="hits requested from each retriever; more if k needs them"
-)
-_EQUAL = Setting(
-    str,
-    "passage",
-    choices=tuple(IDENTITIES),
-    about="criterion for equal hits: id and text, or only the text",
-)
-_CONSTANT = Setting(float, float(CONSTANT), 0.0, 1e6, about="constant added to a rank")
+_WEIGHTS = "one number per retriever, as in 0.7,0.3; equal by default"
+_DEPTH = "hits requested from each retriever; more if k needs them"
+_EQUAL = "criterion for equal hits: id and text, or only the text"
+_CRITERIA = tuple(IDENTITIES)
+
+
+@dataclass(frozen=True, slots=True)
+class RankFusionSettings:
+    """Settings of fusion by rank."""
+
+    weights: str = declare(str, "", about=_WEIGHTS)
+    constant: float = declare(float, float(CONSTANT), 0.0, 1e6, about="constant added to a rank")
+    depth: int = declare(int, DEPTH, 1, MAX_DEPTH, about=_DEPTH)
+    equal: str = declare(str, "passage", choices=_CRITERIA, about=_EQUAL)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreFusionSettings:
+    """Settings of fusion by score."""
+
+    weights: str = declare(str, "", about=_WEIGHTS)
+    normalise: str = declare(
+        str, "min-max", choices=("min-max", "z"), about="how the scores of a list are normalised"
+    )
+    depth: int = declare(int, DEPTH, 1, MAX_DEPTH, about=_DEPTH)
+    equal: str = declare(str, "passage", choices=_CRITERIA, about=_EQUAL)
+
+
+@dataclass(frozen=True, slots=True)
+class UnionSettings:
+    """Settings of a sample of the union."""
+
+    seed: int = declare(int, 0, 0, 2**31 - 1, about="another seed draws another sample")
+    depth: int = declare(int, 0, 0, MAX_DEPTH, about="hits requested from each retriever; 0 = k")
+    equal: str = declare(str, "passage", choices=_CRITERIA, about=_EQUAL)
 
 
 @COMBINATIONS.register(
     "rrf",
     parts=(2, MAX_PARTS),
-    form={"weights": _WEIGHTS, "constant": _CONSTANT, "depth": _DEPTH, "equal": _EQUAL},
+    form=dataclass_form(RankFusionSettings),
     check=check_weights,
 )
-def reciprocal_rank_fusion(
-    name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]
-) -> Fusion:
+def reciprocal_rank_fusion(name: str, parts: Sequence[Retriever], settings: Json) -> Fusion:
     """Hybrid by rank: weighted reciprocal-rank fusion."""
-    weights = parse_weights(name, settings["weights"], len(parts))
-    identity, constant = IDENTITIES[settings["equal"]], settings["constant"]
+    chosen = RankFusionSettings(**settings)
+    weights = parse_weights(name, chosen.weights, len(parts))
+    identity = IDENTITIES[chosen.equal]
 
     def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
-        return by_rank(lists, weights, constant, identity)
+        return by_rank(lists, weights, chosen.constant, identity)
 
-    return Fusion(name, "rrf", parts, {**settings, "weights": weights}, fuse)
+    named = {**settings, "weights": weights}
+    return Fusion(name, "rrf", parts, named, chosen.depth, identity, fuse)
 
 
 @COMBINATIONS.register(
     "scores",
     parts=(2, MAX_PARTS),
-    form={
-        "weights": _WEIGHTS,
-        "normalise": Setting(
-            str,
-            "min-max",
-            choices=("min-max", "z"),
-            about="how the scores of a list are normalised",
-        ),
-        "depth": _DEPTH,
-        "equal": _EQUAL,
-    },
+    form=dataclass_form(ScoreFusionSettings),
     check=check_weights,
 )
-def score_fusion(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
+def score_fusion(name: str, parts: Sequence[Retriever], settings: Json) -> Fusion:
     """Hybrid by score: weighted sum of scores normalised per query."""
-    weights = parse_weights(name, settings["weights"], len(parts))
-    identity, normalise = IDENTITIES[settings["equal"]], settings["normalise"]
+    chosen = ScoreFusionSettings(**settings)
+    weights = parse_weights(name, chosen.weights, len(parts))
+    identity = IDENTITIES[chosen.equal]
 
     def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
-        return by_score(lists, weights, normalise, identity)
+        return by_score(lists, weights, chosen.normalise, identity)
 
-    return Fusion(name, "scores", parts, {**settings, "weights": weights}, fuse)
+    named = {**settings, "weights": weights}
+    return Fusion(name, "scores", parts, named, chosen.depth, identity, fuse)
 
 
 @COMBINATIONS.register(
     "union",
     parts=(2, MAX_PARTS),
-    form={
-        "seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws another sample"),
-        "depth": Setting(int, 0, 0, MAX_DEPTH, about="hits requested from each retriever; 0 = k"),
-        "equal": _EQUAL,
-    },
+    form=dataclass_form(UnionSettings),
 )
-def union_sample(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Fusion:
+def union_sample(name: str, parts: Sequence[Retriever], settings: Json) -> Fusion:
     """Hybrid by sampling: k drawn at random from the union, in the order of rank fusion.
 
     CRUD-RAG's wording (arXiv:2401.17043); its code fuses by rank, which is ``rrf`` here.
     """
     weights = parse_weights(name, "", len(parts))
-    identity, seed = IDENTITIES[settings["equal"]], settings["seed"]
+    chosen = UnionSettings(**settings)
+    identity = IDENTITIES[chosen.equal]
 
     def fuse(query: str, lists: Lists, k: int) -> list[Hit]:
-        return draw_hits(query, by_rank(lists, weights, CONSTANT, identity), k, seed)
+        return draw_hits(query, by_rank(lists, weights, CONSTANT, identity), k, chosen.seed)
 
-    return Fusion(name, "union", parts, settings, fuse)
+    return Fusion(name, "union", parts, settings, chosen.depth, identity, fuse)

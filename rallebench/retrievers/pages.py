@@ -10,14 +10,14 @@ k counts the passages searched, so there are at most k pages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from rallebench.core.backends import Retriever
-from rallebench.core.types import Hit, Passage
+from rallebench.core.types import Hit, Json, Passage
 from rallebench.corpora.columns import rows_with, stable_hash
 from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import COMBINATIONS
@@ -76,6 +76,6 @@ class Pages(Combined):
 
 
 @COMBINATIONS.register("pages", parts=(1, 1), form={})
-def pages(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Pages:
+def pages(name: str, parts: Sequence[Retriever], settings: Json) -> Pages:
     """The whole pages of the passages found by a retriever: the baseline 'long context'."""
     return Pages(name, parts)

@@ -13,7 +13,7 @@ passages, as from any other retriever.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -23,7 +23,7 @@ from rallebench.core.answers import holds_answer
 from rallebench.core.backends import Retriever
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
-from rallebench.core.types import Example, Gold, Hit, Passage, digest
+from rallebench.core.types import Example, Gold, Hit, Json, Passage, digest
 from rallebench.corpora.store import PassageStore
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import IDENTITIES, Combined
@@ -68,7 +68,7 @@ class Reference(Combined):
         name: str,
         kind: str,
         parts: Sequence[Retriever],
-        settings: Mapping[str, Any],
+        settings: Json,
         passages_of: Callable[[str], Iterable[Passage]],
     ) -> None:
         super().__init__(name, kind, parts, settings)
@@ -181,7 +181,7 @@ class GoldPassages:
 
 
 @COMBINATIONS.register("nothing", parts=(1, MAX_PARTS), form={})
-def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
+def nothing(name: str, parts: Sequence[Retriever], settings: Json) -> Reference:
     """No passages: the baseline 'closed book'."""
     return Reference(name, "nothing", parts, {}, lambda query: ())
 
@@ -191,7 +191,7 @@ def nothing(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
     parts=(1, MAX_PARTS),
     form={"seed": Setting(int, 0, 0, 2**31 - 1, about="another seed draws other passages")},
 )
-def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reference:
+def random_(name: str, parts: Sequence[Retriever], settings: Json) -> Reference:
     """Random passages, the same for the same query: the baseline 'random passage'."""
     passages_of = partial(random_passages, passage_stores(name, parts), settings["seed"])
     return Reference(name, "random", parts, settings, passages_of)
@@ -212,7 +212,7 @@ def random_(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) 
     questions=True,
 )
 def gold(
-    name: str, parts: Sequence[Retriever], settings: Mapping[str, Any], examples: Sequence[Example]
+    name: str, parts: Sequence[Retriever], settings: Json, examples: Sequence[Example]
 ) -> Reference:
     """The passages of the question's gold pages: the baseline 'oracle passage'."""
     passages = GoldPassages(passage_stores(name, parts), settings["questions"], examples)

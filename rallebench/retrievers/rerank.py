@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rallebench.checkpoints.failures import check_reachable
 from rallebench.checkpoints.files import cached_folder, has_weights, model_folder
 from rallebench.core.backends import Retriever
-from rallebench.core.settings import Setting
-from rallebench.core.types import Hit, Passage
+from rallebench.core.settings import dataclass_form, declare
+from rallebench.core.types import Hit, Json, Passage
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._cross_encoder import CrossEncoder, cross_encoder
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
@@ -66,33 +66,39 @@ def to_fetch(model: str, *, demanded: bool = False) -> str:
     return model
 
 
-DEPTH_SETTING = Setting(int, DEPTH, 1, MAX_DEPTH, about="hits to judge")
-TITLES_SETTING = Setting(bool, True, about="let the judge read the titles, too")
+TITLES = "let the judge read the titles, too"
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoderSettings:
+    """Settings of re-ranking with a cross-encoder."""
+
+    model: str = declare(
+        str,
+        "",
+        required=True,
+        about="folder or hub id of a cross-encoder with one label",
+        names="checkpoint",
+    )
+    depth: int = declare(int, DEPTH, 1, MAX_DEPTH, about="hits to judge")
+    titles: bool = declare(bool, True, about=TITLES)
+    dtype: str = declare(str, "float32", choices=("float32", "bfloat16", "float16"))
+    device: str = declare(str, "auto", about="auto, cpu, cuda, cuda:1 …")
+    max_length: int = declare(
+        int, 512, 0, 1_000_000, about="tokens of a pair; 0 = the model's own limit"
+    )
+    batch_size: int = declare(int, 32, 1, 4096)
 
 
 @COMBINATIONS.register(
     "rerank",
     parts=(1, 1),
-    form={
-        "model": Setting(
-            str,
-            "",
-            required=True,
-            about="folder or hub id of a cross-encoder with one label",
-            names="checkpoint",
-        ),
-        "depth": DEPTH_SETTING,
-        "titles": TITLES_SETTING,
-        "dtype": Setting(str, "float32", choices=("float32", "bfloat16", "float16")),
-        "device": Setting(str, "auto", about="auto, cpu, cuda, cuda:1 …"),
-        "max_length": Setting(
-            int, 512, 0, 1_000_000, about="tokens of a pair; 0 = the model's own limit"
-        ),
-        "batch_size": Setting(int, 32, 1, 4096),
-    },
+    form=dataclass_form(CrossEncoderSettings),
 )
-def rerank(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Reranked:
+def rerank(name: str, parts: Sequence[Retriever], settings: Json) -> Reranked:
     """Re-ranking with a cross-encoder, loaded once and shared."""
-    names = ("model", "dtype", "device", "max_length", "batch_size")
-    scorer = cross_encoder(name, **{key: settings[key] for key in names})
-    return Reranked(name, parts[0], scorer, depth=settings["depth"], titles=settings["titles"])
+    chosen = CrossEncoderSettings(**settings)
+    scorer = cross_encoder(
+        name, chosen.model, chosen.dtype, chosen.device, chosen.max_length, chosen.batch_size
+    )
+    return Reranked(name, parts[0], scorer, depth=chosen.depth, titles=chosen.titles)

@@ -8,19 +8,20 @@ prompts are the same.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rallebench.core.backends import LLM, Retriever, fit_to_model
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.prompts import fill_template
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.thinking import generate_answers
-from rallebench.core.types import Generate, Hit, Message, Reply, digest
+from rallebench.core.types import Generate, Hit, Json, Message, Reply, digest
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
-from rallebench.retrievers.rerank import TITLES_SETTING, passage_text
+from rallebench.retrievers.rerank import TITLES, passage_text
 
 DEPTH = 20
 PASSAGE_WORDS = 300
@@ -64,7 +65,7 @@ def parse_verdict(answer: str) -> bool | None:
     return read_verdict(answer, RELEVANT)
 
 
-def list_form(count: int) -> Mapping[str, Any]:
+def list_form(count: int) -> Json:
     """Return the format of an order of at most ``count`` passages, as ``parse_order`` reads it.
 
     A passage may be repeated, because a format that forbids it has a state for every set of passages: too many from
@@ -73,6 +74,26 @@ def list_form(count: int) -> Mapping[str, Any]:
     number = rf"\[(?:{'|'.join(map(str, range(1, count + 1)))})\]"
     pattern = f"{number}(?: > {number}){{0,{count - 1}}}"
     return {"response_format": {"type": "regex", "regex": pattern}}
+
+
+@dataclass(frozen=True, slots=True)
+class RerankSettings:
+    """Settings of a re-ranker, as its form declares them."""
+
+    llm: str = declare(
+        str, "", required=True, about="a language model of the workspace", names="llm"
+    )
+    way: str = declare(
+        str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
+    )
+    depth: int = declare(int, DEPTH, 1, MAX_DEPTH, about="hits to judge")
+    window: int = declare(int, 20, 2, 200, about="passages in one prompt")
+    step: int = declare(
+        int, 10, 1, 200, about="passages that the window moves, fewer than it holds"
+    )
+    passage_words: int = declare(int, PASSAGE_WORDS, 1, 100_000, about="words read per passage")
+    titles: bool = declare(bool, True, about=TITLES)
+    prompt: str = declare(str, "", about="file with another prompt", names="file")
 
 
 class LLMReranked(Combined):
@@ -86,21 +107,17 @@ class LLMReranked(Combined):
 
     prefix_stable = True
 
-    def __init__(
-        self, name: str, part: Retriever, llm: LLM, prompt: str, settings: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, name: str, part: Retriever, llm: LLM, prompt: str, settings: Json) -> None:
         named = {key: value for key, value in settings.items() if key not in ("llm", "prompt")}
         named |= {"llm": llm.fingerprint, "prompt": digest(prompt)}
         super().__init__(name, "llm-rerank", [part], named)
-        self._llm, self._prompt, self._settings = llm, prompt, dict(settings)
+        self._llm, self._prompt, self._settings = llm, prompt, RerankSettings(**settings)
         self.requests = self.unread = 0
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """Return at most k hits per query, best first; none for a blank query. Raises the model's errors."""
-        lists = [
-            list(hits) for (hits,) in search_parts(self.parts, queries, self._settings["depth"])
-        ]
-        rank = self._listwise if self._settings["way"] == "listwise" else self._pointwise
+        lists = [list(hits) for (hits,) in search_parts(self.parts, queries, self._settings.depth)]
+        rank = self._listwise if self._settings.way == "listwise" else self._pointwise
         return [tuple(hits[:k]) for hits in rank(queries, lists)]
 
     @property
@@ -115,7 +132,7 @@ class LLMReranked(Combined):
         return tuple(sorted({*super().refuses, *getattr(self._llm, "refuses", ())}))
 
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
-        window, step = self._settings["window"], self._settings["step"]
+        window, step = self._settings.window, self._settings.step
         # all queries move their windows together, in one batch per position, so that no query waits for another
         places = [windows(len(hits), window, step) for hits in lists]
         for turn in range(max(map(len, places), default=0)):
@@ -157,14 +174,14 @@ class LLMReranked(Combined):
         return fill_template(self._prompt, {"question": query, "passage": self._text(hit)})
 
     def _text(self, hit: Hit) -> str:
-        most = self._settings["passage_words"]
-        words = passage_text(hit.passage, self._settings["titles"]).split()
+        most = self._settings.passage_words
+        words = passage_text(hit.passage, self._settings.titles).split()
         return " ".join(words[:most])[: most * LETTERS]
 
-    def _ask(self, prompts: Sequence[str], forms: Sequence[Mapping[str, Any]]) -> list[str]:
+    def _ask(self, prompts: Sequence[str], forms: Sequence[Json]) -> list[str]:
         if not prompts:
             return []
-        longest = 8 if self._settings["way"] == "pointwise" else 8 * self._settings["window"]
+        longest = 8 if self._settings.way == "pointwise" else 8 * self._settings.window
         requests = [
             Generate(
                 "",
@@ -178,7 +195,7 @@ class LLMReranked(Combined):
         ]
         self.requests += len(requests)
         sent = [fit_to_model(request, self._llm) for request in requests]
-        return list(map(_reply_text, generate_answers(self._llm, sent, self._settings["llm"])))
+        return list(map(_reply_text, generate_answers(self._llm, sent, self._settings.llm)))
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
@@ -209,43 +226,29 @@ def checked_prompt(name: str, way: str, prompt: str) -> str:
     return prompt
 
 
-def check_window(name: str, parts: int, settings: Mapping[str, Any]) -> None:
+def check_window(name: str, parts: int, settings: Json) -> None:
     """Raise UsageError if the windows would not overlap."""
-    if settings["step"] >= settings["window"]:
+    chosen = RerankSettings(**settings)
+    if chosen.step >= chosen.window:
         raise UsageError(
-            f"{name!r}: step is {settings['step']}; it must be less than window, {settings['window']}."
+            f"{name!r}: step is {chosen.step}; it must be less than window, {chosen.window}."
         )
 
 
 @COMBINATIONS.register(
     "llm-rerank",
     parts=(1, 1),
-    form={
-        "llm": Setting(
-            str, "", required=True, about="a language model of the workspace", names="llm"
-        ),
-        "way": Setting(
-            str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
-        ),
-        "depth": Setting(int, DEPTH, 1, MAX_DEPTH, about="hits to judge"),
-        "window": Setting(int, 20, 2, 200, about="passages in one prompt"),
-        "step": Setting(
-            int, 10, 1, 200, about="passages that the window moves, fewer than it holds"
-        ),
-        "passage_words": Setting(int, PASSAGE_WORDS, 1, 100_000, about="words read per passage"),
-        "titles": TITLES_SETTING,
-        "prompt": Setting(str, "", about="file with another prompt", names="file"),
-    },
+    form=dataclass_form(RerankSettings),
     check=check_window,
     llm=True,
 )
 def llm_rerank(
     name: str,
     parts: Sequence[Retriever],
-    settings: Mapping[str, Any],
+    settings: Json,
     llm: Any,
     prompt: Callable[[str], str],
 ) -> LLMReranked:
     """Re-ranking by a language model: listwise or pointwise."""
-    way = settings["way"]
+    way = RerankSettings(**settings).way
     return LLMReranked(name, parts[0], llm, checked_prompt(name, way, prompt(way)), settings)

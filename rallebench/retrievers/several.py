@@ -9,13 +9,12 @@ and text) is returned once. Passages keep their ids, titles and page ids.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 from rallebench.core.backends import Retriever
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import Setting
-from rallebench.core.types import Hit
+from rallebench.core.types import Hit, Json
 from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import IDENTITIES, Combined, search_parts
 
@@ -31,7 +30,7 @@ def common_scale(parts: Sequence[Retriever]) -> str:
 class Several(Combined):
     """The parts' passages in one list; ``scale``: '' if they are merged by rank."""
 
-    def __init__(self, name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, parts: Sequence[Retriever], settings: Json) -> None:
         merge, common = settings["merge"], common_scale(parts)
         if merge == "score" and not common:
             raise UsageError(
@@ -66,6 +65,6 @@ _MERGE = Setting(
 
 
 @COMBINATIONS.register("several", parts=(1, MAX_PARTS), form={"merge": _MERGE})
-def several(name: str, parts: Sequence[Retriever], settings: Mapping[str, Any]) -> Several:
+def several(name: str, parts: Sequence[Retriever], settings: Json) -> Several:
     """One retriever over several indexes: merged by score on one scale, else by rank."""
     return Several(name, parts, settings)

@@ -22,12 +22,11 @@ import atexit
 import functools
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Reply, ToolCall
 from rallebench.sandbox.limits import Limits, Protection
-from rallebench.sandbox.sessions import Session, Sessions
+from rallebench.sandbox.sessions import ChildMessage, Session, Sessions
 
 TOOL = "python"
 """The tool's name."""
@@ -65,10 +64,10 @@ def protection() -> Protection:
 def _probe(means: tuple[str, ...]) -> Protection:
     session = Session(Limits(), means)
     try:
-        results = session.probe().get("held")
+        results = session.probe().held
     finally:
         session.close()
-    if not isinstance(results, dict):
+    if results is None:
         raise BackendError(
             "No separate Python for programs can be started here, so no program can be run."
         )
@@ -103,11 +102,11 @@ class PythonTool:
             if paused is None:
                 return _GONE
             session, message = paused, paused.answer(arguments["observation"])
-        if "call" in message:
-            text = json.dumps(message.get("arguments"), ensure_ascii=False)
+        if message.call is not None:
+            text = json.dumps(message.arguments, ensure_ascii=False)
             text = text.encode(errors="replace").decode()
-            call = ToolCall(f"{name}-{session.calls}", message["call"], text)
-            return Reply(message.get("output", ""), tool_calls=(call,), finish_reason="tool_calls")
+            call = ToolCall(f"{name}-{session.calls}", message.call, text)
+            return Reply(message.output, tool_calls=(call,), finish_reason="tool_calls")
         gone = _SESSIONS.get(name) is None
         _SESSIONS.leave(name)
         return _GONE if gone else _end_reply(message)
@@ -119,9 +118,5 @@ class PythonTool:
 _GONE = Reply("", finish_reason="gone", note="The program was stopped before it ended.")
 
 
-def _end_reply(message: Mapping[str, Any]) -> Reply:
-    return Reply(
-        message.get("output", ""),
-        finish_reason=message.get("end", "error"),
-        note=message.get("said", ""),
-    )
+def _end_reply(message: ChildMessage) -> Reply:
+    return Reply(message.output, finish_reason=message.end, note=message.sentence)

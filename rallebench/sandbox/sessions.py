@@ -17,7 +17,7 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
 
 from rallebench.core.errors import BackendError
 from rallebench.sandbox import _child
@@ -45,6 +45,20 @@ def new_name() -> str:
     return uuid.uuid4().hex[:12]
 
 
+@dataclass(frozen=True, slots=True)
+class ChildMessage:
+    """A message of the child. ``call``: the called function, None if the program has ended; ``end``: its stop reason and
+    ``sentence``: the reason of a failure; ``held``: the enforced limits, in the answer to a probe.
+    """
+
+    end: str = ""
+    sentence: str = ""
+    output: str = ""
+    call: str | None = None
+    arguments: object = None
+    held: Mapping[str, object] | None = None
+
+
 class Session:
     """One program in its own Python. Not thread-safe, except for ``close``."""
 
@@ -69,19 +83,19 @@ class Session:
         assert self.process.stdin is not None and self.process.stdout is not None
         self._incoming, self._outgoing = self.process.stdin, self.process.stdout
 
-    def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    def begin(self, program: str, functions: Mapping[str, Sequence[str]]) -> ChildMessage:
         """Run ``program`` until it calls one of ``functions`` (name → names of its arguments) or ends."""
         return self._ask({"program": program, "functions": functions, **self._settings()})
 
-    def probe(self) -> dict[str, Any]:
+    def probe(self) -> ChildMessage:
         """Return the limits that the operating system enforces."""
         return self._ask({"probe": True, **self._settings()})
 
-    def answer(self, observation: str) -> dict[str, Any]:
+    def answer(self, observation: str) -> ChildMessage:
         """Answer the program's call and run until the next call or the end."""
         return self._ask({"observation": observation})
 
-    def _settings(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, object]:
         limits = self.limits
         instructions = call_filter(platform.machine(), self.process.pid)
         return {
@@ -93,7 +107,7 @@ class Session:
             "filter": pack(instructions).hex(),
         }
 
-    def _ask(self, message: Mapping[str, Any]) -> dict[str, Any]:
+    def _ask(self, message: Mapping[str, object]) -> ChildMessage:
         started = time.monotonic()
         # starting Python on a busy machine does not count as the program's time
         watch = threading.Timer(
@@ -115,7 +129,7 @@ class Session:
         value = _read(line, self.limits.output)
         if value is None:
             return self._crash_result()
-        if "call" in value:
+        if value.call is not None:
             self.calls += 1
             if self.calls > self.limits.calls:
                 return _end(
@@ -128,7 +142,7 @@ class Session:
         self._timed_out = True
         self._kill()
 
-    def _crash_result(self) -> dict[str, Any]:
+    def _crash_result(self) -> ChildMessage:
         """Return the result of a child that ended without a message."""
         self._kill()
         code = self.process.wait()
@@ -156,11 +170,11 @@ class Session:
                 pipe.close()
 
 
-def _end(how: str, sentence: str) -> dict[str, Any]:
-    return {"end": how, "said": sentence, "output": ""}
+def _end(how: str, sentence: str) -> ChildMessage:
+    return ChildMessage(how, sentence)
 
 
-def _read(line: bytes, output: int) -> dict[str, Any] | None:
+def _read(line: bytes, output: int) -> ChildMessage | None:
     """Return a message of the child, with at most ``output`` printed characters; None for anything else.
 
     A program can write to the pipe itself, but can only forge its own result; any other text ends it.
@@ -173,10 +187,20 @@ def _read(line: bytes, output: int) -> dict[str, Any] | None:
         return None
     if value.get("end", "stop") not in ENDS:
         return None
-    for key, most in (("output", output), ("said", SENTENCE), ("call", SENTENCE)):
-        if key in value:  # a lone surrogate cannot be written to a file
-            value[key] = str(value[key])[:most].encode(errors="replace").decode()
-    return value
+    held, call = value.get("held"), value.get("call")
+    return ChildMessage(
+        end=value.get("end", "error"),
+        sentence=_text(value.get("said", ""), SENTENCE),
+        output=_text(value.get("output", ""), output),
+        call=_text(call, SENTENCE) if "call" in value else None,
+        arguments=value.get("arguments"),
+        held=held if isinstance(held, dict) else None,
+    )
+
+
+def _text(value: object, most: int) -> str:
+    """Return at most ``most`` characters; a lone surrogate cannot be written to a file."""
+    return str(value)[:most].encode(errors="replace").decode()
 
 
 class Sessions:

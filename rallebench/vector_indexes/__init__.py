@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting
+from rallebench.core.types import Json
 
 if TYPE_CHECKING:  # a list of names imports no numpy
     import numpy as np
@@ -83,6 +84,6 @@ VECTOR_INDEXES: Registry[VectorIndexKind] = Registry(
 )
 
 
-def complete_settings(form: Mapping[str, Setting], settings: Mapping[str, Any]) -> dict[str, Any]:
+def complete_settings(form: Mapping[str, Setting], settings: Json) -> dict[str, Any]:
     """Return all settings of a form, including defaults."""
     return {name: settings.get(name, setting.default) for name, setting in form.items()}

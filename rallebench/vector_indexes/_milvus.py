@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.errors import BackendError, Hint, UsageError
+from rallebench.core.types import Json
 from rallebench.core.versions import optional
 
 FILE = "milvus.db"
@@ -75,7 +76,7 @@ def parse_address(uri: str, folder: Path | None) -> Place:
     return Place(str(path), True)
 
 
-def check(settings: Mapping[str, Any]) -> None:
+def check(settings: Json) -> None:
     """Raise early the errors that a build would raise after hours of encoding."""
     place = parse_address(settings["uri"], None)
     milvus()

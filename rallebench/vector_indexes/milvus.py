@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Generator
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from rallebench.core.errors import BackendError, BadFileError, UsageError
 from rallebench.core.files import read_object, write_json
-from rallebench.core.settings import Setting
+from rallebench.core.settings import Setting, dataclass_form, declare
 from rallebench.vector_indexes import (
     VECTOR_INDEXES,
     Build,
@@ -40,20 +40,38 @@ TIES, PLACES = 16, 5
 PIECE_BYTES = 8 * 2**20
 ANSWER_FLOATS = 4_000_000
 
-SETTINGS = {
-    "uri": Setting(
+
+@dataclass(frozen=True, slots=True)
+class MilvusSettings:
+    """Settings of a collection."""
+
+    uri: str = declare(
         str, "", about="http://host:19530, or a file *.db; default: a file in the index's folder"
-    ),
-    "collection": Setting(str, "", about="default: a name made from the content"),
-    "index_type": Setting(
+    )
+    collection: str = declare(str, "", about="default: a name made from the content")
+    index_type: str = declare(
         str,
         "FLAT",
         choices=("FLAT", "HNSW", "DISKANN", "AUTOINDEX"),
         about="as the server offers it",
-    ),
-    "m": Setting(int, 32, 2, 2048, about="HNSW: neighbours per vector in the graph"),
-    "ef_construction": Setting(int, 128, 1, 10_000, about="HNSW: candidates while building"),
-}
+    )
+    m: int = declare(int, 32, 2, 2048, about="HNSW: neighbours per vector in the graph")
+    ef_construction: int = declare(int, 128, 1, 10_000, about="HNSW: candidates while building")
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusRecord:
+    """The file ``milvus.json`` of an index: its collection, and the size of its content."""
+
+    uri: str
+    collection: str
+    key: str
+    index_type: str
+    count: int
+    dim: int
+
+
+SETTINGS = dataclass_form(MilvusSettings)
 KNOBS = {
     "ef_search": Setting(
         int, EF_SEARCH, 1, 100_000, about="HNSW, DISKANN: candidates while searching, at least k"
@@ -77,33 +95,35 @@ class Milvus:
         used = complete_settings(SETTINGS, settings)
         server.check(used)
         yield 0, len(vectors)
-        uri, index_type = used["uri"], used["index_type"]
-        graph = (used["m"], used["ef_construction"]) if index_type == "HNSW" else ()
+        chosen = MilvusSettings(**used)
+        uri, index_type = chosen.uri, chosen.index_type
+        graph = (chosen.m, chosen.ef_construction) if index_type == "HNSW" else ()
         key = f"rallebench_{_digest(vectors, index_type, *graph)}"
         place = server.parse_address(uri, folder)
-        place = replace(place, collection=used["collection"] or key, key=key)
+        place = replace(place, collection=chosen.collection or key, key=key)
         with server.open_client(place) as client, readable_errors(place):
             yield from _fill(client, place, vectors, index_type, graph)
-        about = {
-            "uri": place.address if uri and place.embedded else uri,
-            "collection": place.collection,
-            "key": key,
-            "index_type": index_type,
-            "count": len(vectors),
-            "dim": int(vectors.shape[1]),
-        }
-        write_json(folder / ABOUT, about)
+        record = MilvusRecord(
+            uri=place.address if uri and place.embedded else uri,
+            collection=place.collection,
+            key=key,
+            index_type=index_type,
+            count=len(vectors),
+            dim=int(vectors.shape[1]),
+        )
+        write_json(folder / ABOUT, asdict(record))
         return {**used, "collection": place.collection}
 
     @classmethod
     def load(cls, folder: Path) -> Milvus:
         """Open the collection that ``folder`` names; raises BackendError if it has changed."""
-        about = read_object(folder / ABOUT)
+        values = read_object(folder / ABOUT)
         try:
-            place = server.parse_address(about["uri"], folder)
-            place = replace(place, collection=about["collection"], key=about["key"])
-            index_type, count, dim = about["index_type"], int(about["count"]), int(about["dim"])
-        except (TypeError, KeyError, ValueError):
+            record = MilvusRecord(**values)
+            place = server.parse_address(record.uri, folder)
+            place = replace(place, collection=record.collection, key=record.key)
+            index_type, count, dim = record.index_type, int(record.count), int(record.dim)
+        except (TypeError, ValueError):
             raise BadFileError(f"{folder / ABOUT} is damaged; build the index again.") from None
         client = server.connect(place)
         try:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rallebench.core.registry import Registry
 from rallebench.core.settings import Setting, dataclass_form, declare
-from rallebench.core.types import Flow
+from rallebench.core.types import Flow, Json
 
 WORKFLOWS: Registry[Callable[..., Flow]] = Registry(
     "workflow",
@@ -81,7 +80,7 @@ class ShotStep:
     thought: str
     name: str
     argument: str
-    arguments: Mapping[str, Any]
+    arguments: Json
     observation: str = ""
 
 

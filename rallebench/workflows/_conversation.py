@@ -17,6 +17,7 @@ from rallebench.core.types import (
     Evidence,
     Flow,
     Generate,
+    Json,
     Message,
     Note,
     Outcome,
@@ -128,7 +129,7 @@ class Conversation:
         prompt: str,
         stop: tuple[str, ...] = (),
         max_tokens: int | None = None,
-        forced: Mapping[str, Any] | None = None,
+        forced: Json | None = None,
     ) -> SubFlow[Reply]:
         """Send a prompt. Raises EpisodeEnd at a limit, and after too many empty replies."""
         return self.send((Message("user", prompt),), stop, max_tokens=max_tokens, forced=forced)
@@ -139,7 +140,7 @@ class Conversation:
         stop: tuple[str, ...] = (),
         tools: tuple[ToolSpec, ...] = (),
         max_tokens: int | None = None,
-        forced: Mapping[str, Any] | None = None,
+        forced: Json | None = None,
     ) -> SubFlow[Reply]:
         """Send messages. ``forced``: see Generate; R-Eval's code did not enforce a format. Raises EpisodeEnd."""
         prompt = messages[0].content if len(messages) == 1 else "\n".join(map(_whole, messages))

@@ -8,11 +8,11 @@ before its token limit.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rallebench.core.formats import quote_literal, schema_rule
-from rallebench.core.types import ToolSpec
+from rallebench.core.types import Json, ToolSpec
 
 NESTED = 40
 """Maximum characters between brackets inside an argument."""
@@ -23,15 +23,13 @@ def room(max_tokens: int) -> int:
     return max(24, max_tokens * 5 // 8)
 
 
-def action(verbs: Iterable[str], brackets: str, max_tokens: int) -> Mapping[str, Any]:
+def action(verbs: Iterable[str], brackets: str, max_tokens: int) -> Json:
     """Return the format of one scratchpad action, such as ``Search[Ada Lovelace]``."""
     pattern = f" ?{_action(verbs, brackets, room(max_tokens))}"
     return {"response_format": {"type": "regex", "regex": pattern}}
 
 
-def thought_and_action(
-    verbs: Iterable[str], brackets: str, number: int, max_tokens: int
-) -> Mapping[str, Any]:
+def thought_and_action(verbs: Iterable[str], brackets: str, number: int, max_tokens: int) -> Json:
     """Return the format of a thought and the action with the same number below it."""
     half = room(max_tokens) // 2
     pattern = rf" ?[^\s\[\]][^\n]{{0,{half}}}\nAction {number}: {_action(verbs, brackets, half)}"
@@ -45,7 +43,7 @@ def _action(verbs: Iterable[str], brackets: str, longest: int) -> str:
     return f"(?:{'|'.join(map(re.escape, verbs))}){left}{argument}{right}"
 
 
-def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Mapping[str, Any]:
+def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Json:
     """Return the format of a thought, a function and its arguments, in the text protocol."""
     half = room(max_tokens) // 2
     rules = [f'start: "Thought: " /[^\\s][^\\n]{{0,{half}}}/ "\\nAction: " call']
@@ -57,12 +55,12 @@ def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Mapping[str, Any]:
     return {"response_format": {"type": "grammar", "grammar": "\n".join(rules)}}
 
 
-def native_call(tools: Sequence[ToolSpec]) -> Mapping[str, Any]:
+def native_call(tools: Sequence[ToolSpec]) -> Json:
     """Return the format of a native tool call."""
     return {"tool_choice": "required"} if tools else {}
 
 
-def _short(schema: Mapping[str, Any], longest: int) -> dict[str, Any]:
+def _short(schema: Json, longest: int) -> dict[str, Any]:
     """Return the schema of an object whose texts share this number of characters."""
     properties = schema.get("properties", {})
     free = [name for name, value in properties.items() if _is_free(value)]
@@ -73,5 +71,5 @@ def _short(schema: Mapping[str, Any], longest: int) -> dict[str, Any]:
     return {**schema, **closed, "properties": {**properties, **bound}}
 
 
-def _is_free(value: Mapping[str, Any]) -> bool:
+def _is_free(value: Json) -> bool:
     return value.get("type") == "string" and "enum" not in value

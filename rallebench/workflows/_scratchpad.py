@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-from rallebench.core.types import Flow, Note, Outcome, SubFlow
+from rallebench.core.types import Flow, Json, Note, Outcome, SubFlow
 from rallebench.workflows import _forms
 from rallebench.workflows._actions import (
     bare_verb,
@@ -95,9 +92,7 @@ def _verbs(conversation: Conversation) -> list[str]:
     return [*(tool.name for tool in conversation.env.tools), FINISH]
 
 
-def _line(
-    conversation: Conversation, prompt: str, form: Mapping[str, Any] | None = None
-) -> SubFlow[str]:
+def _line(conversation: Conversation, prompt: str, form: Json | None = None) -> SubFlow[str]:
     reply = yield from conversation.ask(prompt, ("\n",), forced=form)
     line = first_line(reply.text)
     return line if conversation.original else without_imitation(line)
@@ -110,7 +105,7 @@ def _parse(conversation: Conversation, action: str) -> tuple[str, str]:
     )
 
 
-def _action(conversation: Conversation, prompt: str, form: Mapping[str, Any]) -> SubFlow[str]:
+def _action(conversation: Conversation, prompt: str, form: Json) -> SubFlow[str]:
     """Ask for the action of a step. The stop at the line end may cut it off, after a fence or before an ``Action
     Input:``.
 

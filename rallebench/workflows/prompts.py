@@ -9,7 +9,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-from rallebench.core.types import ToolSpec
+from rallebench.core.types import Json, ToolSpec
 from rallebench.environments import Environment
 from rallebench.workflows import Shot, ShotStep
 
@@ -89,7 +89,7 @@ def _step(row: Mapping[str, Any], answer: str) -> ShotStep:
     return ShotStep(thought, name, str(row.get("argument", written)), arguments, observation)
 
 
-def _format_arguments(arguments: Mapping[str, Any]) -> str:
+def _format_arguments(arguments: Json) -> str:
     """Format arguments for a text protocol: a single value alone, several as ``name="value"``."""
     if len(arguments) == 1:
         (value,) = arguments.values()

@@ -101,14 +101,19 @@ DONE = frozenset(
     for name in (
         "analysis",
         "api",
+        "chains",
         "checkpoints",
         "cli",
         "core",
         "corpora",
         "datasets",
+        "encoders",
         "engine",
+        "environments",
         "gui",
         "http",
+        "llms",
+        "metrics",
         "reader",
         "render",
         "retrievers",
@@ -118,13 +123,14 @@ DONE = frozenset(
         "tracking",
         "vector_indexes",
         "views",
+        "workflows",
         "workspace",
     )
 ) | {f"tests/{name}" for name in ("analysis", "api", "cli", "server", "services", "views")}
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 27, "participle": 11, "name in _of": 4, "phrase": 46},
-    "programs": {"opening": 123, "participle": 159, "name in _of": 62, "phrase": 57},
+    "rallebench": {"opening": 10, "participle": 3, "name in _of": 0, "phrase": 21},
+    "programs": {"opening": 28, "participle": 156, "name in _of": 57, "phrase": 22},
     "documents": {"phrase": 0},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""

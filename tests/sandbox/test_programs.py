@@ -202,7 +202,7 @@ def test_a_file_cannot_grow_even_where_only_limits_of_resources_hold(tmp_path: P
     program = f"import ctypes, os\nc = ctypes.CDLL(None)\nfile = c.open({path!r}, os.O_CREAT | os.O_WRONLY, 0o600)\nprint(file > 0)\nos.write(file, b'x')"
     ended = session.begin(program, {})
     session.close()
-    assert (ended["end"], ended["said"], ended["output"]) == ("refused", FILES, "True\n")
+    assert (ended.end, ended.sentence, ended.output) == ("refused", FILES, "True\n")
     assert (tmp_path / "new").read_bytes() == b""
 
 
@@ -263,7 +263,7 @@ def test_what_nobody_answers_any_more_is_ended() -> None:
     sessions = Sessions()
     session = Session(Limits(), ())
     assert sessions.enter("a", session) and not sessions.enter("a", session)
-    assert session.begin("Search('x')", {"Search": ["entity"]})["call"] == "Search"
+    assert session.begin("Search('x')", {"Search": ["entity"]}).call == "Search"
     sessions.close_idle(100)
     assert len(sessions) == 1
     sessions.close_idle(0)
@@ -273,7 +273,7 @@ def test_what_nobody_answers_any_more_is_ended() -> None:
 @POSIX
 def test_a_program_ends_when_whoever_started_it_dies() -> None:
     session = Session(Limits(), ())
-    assert session.begin("Search('x')", {"Search": ["entity"]})["call"] == "Search"
+    assert session.begin("Search('x')", {"Search": ["entity"]}).call == "Search"
     assert session.process.stdin is not None
     session.process.stdin.close()
     assert session.process.wait(5) == 0
@@ -319,7 +319,7 @@ def test_each_means_is_tried_out_and_only_what_held_is_claimed(means: tuple[str,
     if found.network:
         session = Session(Limits(), means)
         program = "import ctypes\nc = ctypes.CDLL(None)\nprint(c.connect(c.socket(2, 1, 0), bytes([2, 0, 0, 9, 127, 0, 0, 1] + [0] * 8), 16))"
-        assert session.begin(program, {})["output"] == "-1\n"
+        assert session.begin(program, {}).output == "-1\n"
         session.close()
 
 

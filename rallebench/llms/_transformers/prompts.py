@@ -14,7 +14,7 @@ from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.formats import NAMES, Format, read_format
 from rallebench.core.registry import unknown
 from rallebench.core.thinking import begun_thoughts, extract_answer
-from rallebench.core.types import Generate, Message, ToolCall, ToolSpec
+from rallebench.core.types import Generate, Json, Message, ToolCall, ToolSpec
 from rallebench.llms._calls_in_text import CALL_MARK, before_calls, calls_grammar, parse_calls
 from rallebench.llms._transformers.cutting import shorten
 from rallebench.llms._transformers.loading import vocabulary
@@ -207,7 +207,7 @@ class Prompter:
         self,
         request: Generate,
         wish: Format | None,
-        extra: Mapping[str, Any],
+        extra: Json,
         max_tokens: int,
     ) -> tuple[list[int], tuple[str, ...]]:
         """Return the tokens, shortened if the setting is cut, and notes about differences from the messages."""
@@ -233,7 +233,7 @@ class Prompter:
         return tokens, tuple(notes)
 
     def _tokens(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Json
     ) -> list[int]:
         with self._lock:
             text = self._in_template(messages, tools, extra) if self.chat else plain(messages)
@@ -256,7 +256,7 @@ class Prompter:
         return tokens
 
     def _in_template(
-        self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
+        self, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Json
     ) -> str:
         if not self._has_system_role:
             messages = fold_system(messages)

@@ -12,7 +12,7 @@ from rallebench.checkpoints.memory import SPREAD, MemoryNeed, memory_need
 from rallebench.core.errors import UsageError
 from rallebench.core.formats import read_format
 from rallebench.core.settings import dataclass_form, declare
-from rallebench.core.types import digest
+from rallebench.core.types import Json, digest
 from rallebench.llms import (
     DEFAULT_MAX_TOKENS,
     DEFAULT_TEMPERATURE,
@@ -199,7 +199,7 @@ def _check_devices(name: str, settings: TransformersSettings) -> None:
         )
 
 
-def check_options(name: str, options: Mapping[str, Any]) -> None:
+def check_options(name: str, options: Json) -> None:
     """Raise UsageError for an invalid value of a setting in DECODING or OPTIONS."""
     form = dataclass_form(TransformersSettings)
     for option in (*DECODING, *OPTIONS):

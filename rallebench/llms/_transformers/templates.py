@@ -8,12 +8,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from rallebench.core.types import Message, ToolSpec
+from rallebench.core.types import Json, Message, ToolSpec
 from rallebench.llms import call_json, tool_json
 
 
 def in_template(
-    tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Mapping[str, Any]
+    tokenizer: Any, messages: Sequence[Message], tools: Sequence[ToolSpec], extra: Json
 ) -> str:
     """Render the prompt with the tokenizer's chat template; raises whatever the template raises.
 

@@ -16,7 +16,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.prompts import prompt_text
 from rallebench.core.scoring import Pair, ScoreColumn, Scorer, ScoreRow, Values
 from rallebench.core.text import strip_brackets
-from rallebench.core.types import Episode, Example, Flow, Outcome
+from rallebench.core.types import Episode, Example, Flow, Json, Outcome
 from rallebench.metrics import METRICS, JudgeTraits
 
 JUDGED, UNPARSED = "judged", "unparsed"
@@ -124,7 +124,7 @@ class JudgeScorer:
     name: str
     llms: tuple[str, ...]
     columns: tuple[ScoreColumn, ...] = field(compare=False)
-    settings: Mapping[str, Any] = field(compare=False)
+    settings: Json = field(compare=False)
     ask: Callable[..., Flow | None] = field(compare=False)
     read: Callable[[Example, str, Episode], Values] = field(compare=False)
     judged: Callable[[Episode], str | None] = field(default=lambda e: e.answer, compare=False)
