@@ -93,7 +93,7 @@ class Cost:
     ``not_included``: retrievers that ask language models themselves. ``recorded``: False for imported predictions.
     """
 
-    __pydantic_config__: ClassVar = {"alias_generator": _key}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
 
     total: CostTotal
     answered: CostTotal
@@ -145,7 +145,7 @@ class StepCost:
 class QuestionCost:
     """A line of ``costs.jsonl``. ``total``: cached replies at their original cost; ``uncached``: without them."""
 
-    __pydantic_config__: ClassVar = {"alias_generator": _key}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
 
     qid: str
     failed: bool

@@ -40,7 +40,7 @@ DELIMITERS = (",", ";", "\t")
 class Problem:
     """A bad row: its line (from 1; 0 without lines) and one sentence."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid"}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"extra": "forbid"}
 
     line: int
     message: str

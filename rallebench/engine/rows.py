@@ -46,7 +46,7 @@ class StoredSummary:
     """The entry of a file of rows in ``summaries.json``. ``source``: a digest of the source of its inputs; ``content``: the summary
     of its request."""
 
-    __pydantic_config__: ClassVar = {"alias_generator": _key}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
 
     source: str
     content: Json
@@ -71,7 +71,7 @@ class _LeftOut:
 class _Summary:
     """The checked part of a summary; its other entries are the experiment's own."""
 
-    __pydantic_config__: ClassVar = {"alias_generator": _key}
+    __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
 
     content: _LeftOut
 

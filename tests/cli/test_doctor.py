@@ -10,7 +10,7 @@ from small_workspace import CommandLine
 
 from rallebench.core.extras import EXTRAS, RUN_TIME
 from rallebench.services import doctor
-from rallebench.services.doctor import InstalledPackage, diagnose, is_reachable
+from rallebench.services.doctor import InstalledPackage, diagnose, is_reachable, list_gpus
 
 
 def test_every_package_has_a_version_or_an_install_line(cli: CommandLine, workspace: Path) -> None:
@@ -62,3 +62,30 @@ def test_the_network_is_not_tried_where_offline_work_is_set(
             monkeypatch.delenv(name, raising=False)
         assert diagnose(tmp_path, hub=hub).network is True
     assert not is_reachable(hub)
+
+
+def test_gpus_are_those_that_nvidia_smi_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        "#!/bin/sh\n"
+        'case "$1" in\n'
+        "*memory.total*) echo 'NVIDIA H200, 143771'; echo 'NVIDIA A10, 23028' ;;\n"
+        "*) echo '0, GPU-a, 140000'; echo '1, GPU-b, 20000' ;;\n"
+        "esac\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    first, second = list_gpus()
+    assert (first.name, first.bytes, first.free) == ("NVIDIA H200", 143771 << 20, 140000 << 20)
+    assert second.free == 20000 << 20
+
+
+def test_a_broken_nvidia_smi_is_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text("#!/bin/sh\necho 'Failed to initialize NVML'\nexit 9\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert list_gpus() == ()
