@@ -47,9 +47,11 @@ TIDES = BENCHMARKS.register("tides", about="Tides: questions on moons.")(
 SUITES_MODULE = '''
 """High tide and low tide."""
 
+from dataclasses import dataclass
+
 from rallebench.core.experiments import Report
 from rallebench.core.runs import DatasetRef
-from rallebench.core.settings import Setting
+from rallebench.core.settings import dataclass_form, declare, declare_text
 from rallebench.core.tables import Table
 from rallebench.core.types import Generate, Message, Outcome
 from rallebench.datasets.reading import read_questions
@@ -58,30 +60,34 @@ from rallebench.experiments.published.official import why_unverified
 from rallebench.core.experiment_reports import PUBLISHED
 from rallebench.experiments.published.rows import own_row
 from rallebench.metrics.judges import judge_named
-from rallebench.papers.common import flow_of
+from rallebench.papers.common import flow_spec
 from rallebench.papers.tides.benchmark import TIDES
 
-FORM = {
-    "data": Setting(str, "", required=True, names="file", about="the questions"),
-    "judge": Setting(str, "", names="llm", about="the model that judges"),
-    "tone": Setting(str, "plain", advanced=True, about="a word before the question"),
-}
+
+@dataclass(frozen=True, slots=True)
+class TidesSettings:
+    """The settings of both suites."""
+
+    data: str = declare(str, "", required=True, names="file", about="the questions")
+    judge: str = declare_text("the model that judges", names="llm")
+    tone: str = declare(str, "plain", advanced=True, about="a word before the question")
 
 
 def answer(request):
     """Ask every question once, score it and judge it."""
-    s = request.settings
-    path = request.workspace.data(s["data"], "the questions")
+    settings = request.read(TidesSettings)
+    path = request.workspace.data(settings.data, "the questions")
     examples = tuple(read_questions(path, request.limit))
 
     def flow(question):
-        reply = yield Generate(request.llm, (Message("user", f"{s['tone']}: {question.text}"),))
+        reply = yield Generate(request.llm, (Message("user", f"{settings.tone}: {question.text}"),))
         return Outcome(reply.text)
 
-    judges = (judge_named(f"tide-judge:{s['judge']}", request.workspace.llm_mark),) if s["judge"] else ()
+    llm = settings.judge
+    judges = (judge_named(f"tide-judge:{llm}", request.workspace.llm_mark),) if llm else ()
     result = yield scored_run(
         "all",
-        flow_of("tides", flow, {"tone": s["tone"]}, (request.llm,)),
+        flow_spec("tides", flow, {"tone": settings.tone}, (request.llm,)),
         DatasetRef(str(path)),
         examples,
         lambda example, episode: {"right": float(episode.answer in example.gold.answers)},
@@ -97,13 +103,13 @@ def answer(request):
     return Report({"headline": "right", PUBLISHED: (row,)}, tables=(table,))
 
 
-@TIDES.suite("tides-low", form=FORM)
+@TIDES.suite("tides-low", form=dataclass_form(TidesSettings))
 def low(request):
     """Tides, low water: every question once."""
     return (yield from answer(request))
 
 
-@TIDES.suite("tides-high", form=FORM)
+@TIDES.suite("tides-high", form=dataclass_form(TidesSettings))
 def high(request):
     """Tides, high water: every question once more."""
     return (yield from answer(request))
