@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import final_answer, best
+from rallebench.metrics._reading import best, final_answer
 
 
 @METRICS.register("first-word", label="First word")
@@ -111,8 +111,9 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from rallebench.gui import html
-from rallebench.gui.frame import PLACES, Event, Page
+from rallebench.gui import html, panels
+from rallebench.gui.events import Event
+from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.patches import Patch
 
 FILE = "notes.md"
@@ -126,15 +127,15 @@ def notes(page: Page) -> None:
 
 def open_notes(page: Page, event: Event) -> Patch:
     body = Markup('<p id="notes-text">{}</p>{}').format(read(page), html.button("Read again", "notes.again"))
-    return html.view("notes/read", "Notes", body)
+    return panels.view("notes/read", "Notes", body)
 
 
 def again(page: Page, event: Event) -> Patch:
-    return {"#notes-text": html.escape(read(page))}
+    return Patch({"notes-text": html.escape(read(page))})
 
 
 def read(page: Page) -> str:
-    path = page.workbench.workspace.path / FILE
+    path = page.workspace.path / FILE
     return path.read_text("utf-8") if path.is_file() else "No notes yet."
 '''
 ADDED = {
