@@ -180,7 +180,7 @@ def acted(bench: Workbench, workflow: str, size: Size, llm: Any) -> list[list[bo
 
 
 def judged(name: str, size: Size, llm: Any) -> list[list[bool]]:
-    """For each of ``count`` judgements, whether it could be parsed."""
+    """Return for each judgement of each answer whether it could be parsed."""
     judge = judge_named(f"{name}:{MODEL}", lambda name: name)
     examples = {}
     for record in _report.starter_records(size.episodes):

@@ -51,7 +51,7 @@ def is_collection(path: Path) -> bool:
 def each_file(
     source: Source, read: Callable[[Source], Iterator[CorpusRow]], *suffixes: str
 ) -> Iterator[CorpusRow]:
-    """Rows of a file, or of a folder's files with these suffixes, or of all its files if none has one.
+    """Yield rows of a file, or of a folder's files with these suffixes, or of all its files if none has one.
 
     Rows are numbered across the folder. A damaged file counts as one bad row.
     """
@@ -85,7 +85,7 @@ def each_file(
 
 
 def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:
-    """One sentence about files of other kinds, counted by suffix; [] if there are none."""
+    """Return one sentence about files of other kinds, counted by suffix; [] if there are none."""
     if not files:
         return []
     kinds = Counter(
@@ -99,13 +99,13 @@ def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:
 
 
 def first_names(folder: Path, files: Sequence[Path]) -> str:
-    """The first paths inside a folder, for use in a sentence."""
+    """Return the first paths inside a folder, for use in a sentence."""
     names = [file.relative_to(folder).as_posix() for file in files[:NAMED]]
     return ", ".join([*names, "…"] if len(files) > NAMED else names)
 
 
 def single_object(path: Path) -> dict[str, Any] | None:
-    """The object in a ``.json`` file that is neither a list nor JSON lines; None for any other file."""
+    """Return the object in a ``.json`` file that is neither a list nor JSON lines; None for any other file."""
     if path.suffix.lower() != ".json" or not path.is_file() or path.stat().st_size > LARGEST_OBJECT:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Query → passages: retrievers over an index of some kind, and combinations of other retrievers."""
+"""Query → passages: retrievers over an index of any kind, and combinations of other retrievers."""
 
 from __future__ import annotations
 
