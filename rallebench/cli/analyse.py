@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from rallebench.cli.flags import flag, many
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.files import disk_error, write_text
 from rallebench.core.numbers import plural
-from rallebench.core.waterfall import STAGES, UNTRACED
+from rallebench.core.waterfall import STAGES, UNTRACED, Waterfall
 from rallebench.render import report
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, comparing
@@ -56,8 +55,10 @@ def analyse(args: argparse.Namespace) -> Result:
     names = comparing.resolve_runs(workbench.workspace, args.runs)
     if args.aspect != WATERFALL:
         return _aspect(workbench, names, args)
-    runs = [comparing.waterfall_json(workbench.workspace, name) for name in names]
-    return Result({"runs": runs}, ("\n\n".join("\n".join(_waterfall(run)) for run in runs),))
+    runs = {name: comparing.waterfall(workbench.workspace, name) for name in names}
+    lines = ("\n".join(_waterfall(name, fall)) for name, fall in runs.items())
+    values = [fall.to_json(name) for name, fall in runs.items()]
+    return Result({"runs": values}, ("\n\n".join(lines),))
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -80,20 +81,20 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(f"--out {args.out} is a file; name a folder.")
 
 
-def _waterfall(run: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{run['run']}: {run['n']} questions"
-    if not run["tells"]:
+def _waterfall(run: str, fall: Waterfall) -> Iterator[str]:
+    yield f"{run}: {len(fall.placed)} questions"
+    if not fall.tells:
         yield f"  {UNTRACED}"
         return
-    for stage, count in run["waterfall"].items():
+    for stage, count in fall.counts().items():
         if count:
             yield f"  {count:>6}  {STAGES[stage]}"
-    if run["misses_corpus"]:
+    if fall.misses_corpus:
         yield "  the corpus could not be looked at: its index is not in this workspace"
-    if run["given"]:
-        yield f"  {plural(run['given'], 'question')} came with passages: one that holds an answer counts as support"
-    if run["without_pages"]:
-        yield f"  {run['without_pages']} questions name no gold pages: a passage that holds an answer counts as support"
+    if fall.given_passages:
+        yield f"  {plural(fall.given_passages, 'question')} came with passages: one that holds an answer counts as support"
+    if fall.without_pages:
+        yield f"  {fall.without_pages} questions name no gold pages: a passage that holds an answer counts as support"
 
 
 def _aspect(workbench: Workbench, names: list[str], args: argparse.Namespace) -> Result:

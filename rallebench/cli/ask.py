@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, open_workbench
-from rallebench.core.costs import CostTotal
 from rallebench.core.errors import UsageError
 from rallebench.render import costs
 from rallebench.views import agents, answers
@@ -40,23 +38,21 @@ def ask(args: argparse.Namespace) -> Result:
         agent = workbench.asking.agent(*parts, retriever=args.retriever or "")
     answerer = agent or changed_chain(workspace, args.chain, args.llm, args.retriever, args.set)
     episode = follow(workbench.asking.answer(args.question, answerer))
-    value = answers.answer_json(episode, answerer, workbench.models.prices())
-    return Result(value, ("\n\n".join(_parts(value)),))
+    value = answers.show_answer(episode, answerer, workbench.models.prices())
+    return Result(value.to_json(), ("\n\n".join(_parts(value)),))
 
 
-def _parts(value: Mapping[str, Any]) -> Iterator[str]:
-    for piece in value.get("said", ()):
-        label, words = piece["label"], piece["text"]
-        yield f"── {label}\n{words}" if label else f"   {words}"
-    if "said" not in value:
-        for number, step in enumerate(value["steps"], 1):
-            took = "from the reply cache" if step["cached"] else f"{step['seconds']:.2f} s"
-            note = f"\n({step['note']})" if step.get("note") else ""
-            yield (
-                f"── {number} {step['kind']} {step['target']} ({took})\n{step['prompt']}\n"
-                f"→ {step['response']}{note}"
-            )
-    yield f"Answer: {value['answer']}"
-    if reason := value.get("stop_reason"):
+def _parts(answer: answers.ShownAnswer) -> Iterator[str]:
+    for piece in answer.pieces or ():
+        yield f"── {piece.label}\n{piece.text}" if piece.label else f"   {piece.text}"
+    for number, shown_step in enumerate(answer.steps, 1) if answer.pieces is None else ():
+        step, note = shown_step.step, shown_step.step.reply.note
+        took = "from the reply cache" if step.cached else f"{step.seconds:.2f} s"
+        yield (
+            f"── {number} {shown_step.kind} {shown_step.target} ({took})\n{shown_step.prompt}\n"
+            f"→ {shown_step.response}" + (f"\n({note})" if note else "")
+        )
+    yield f"Answer: {answer.text}"
+    if reason := answer.stop_reason:
         yield f"Ended: {reason} ({agents.meaning(reason)})"
-    yield f"Cost: {costs.sentence(CostTotal(**value['cost']))}"
+    yield f"Cost: {costs.sentence(answer.cost)}"

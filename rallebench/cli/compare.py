@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.numbers import independence
-from rallebench.core.report import ClusterCounts, Estimate
+from rallebench.core.report import Estimate
 from rallebench.core.tables import Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
 from rallebench.views import comparing
+
+MOST_FLIPPED = 20
 
 
 @VERBS.register(
@@ -42,39 +44,41 @@ def compare(args: argparse.Namespace) -> Result:
     names = [args.run_a, args.run_b, *args.others]
     runs = [workbench.runs.open(name) for name in names]
     compared = comparing.compare(runs, args.metric)
-    value = compared.document
+    value = compared.comparison
     blocks: tuple[Table | str, ...] = (
-        (*compared.tables, *_definition(value)) if compared.tables else tuple(_pair(value))
+        tuple(_pair(compared, compared.pair))
+        if compared.pair
+        else (*compared.tables, *_definition(value))
     )
-    for warning in compared.warnings:
+    for warning in value.warnings:
         say(f"Warning: {warning}")
-    return Result(value, (*blocks, costs.beside(names, compared.costs)))
+    return Result(compared.to_json(), (*blocks, costs.beside(names, compared.costs)))
 
 
-def _pair(value: Mapping[str, Any]) -> Iterator[str]:
-    a, b = value["runs"]
-    known = value["higher_is_better"] is not None
+def _pair(compared: comparing.RunsBesideFirst, pair: PairedComparison) -> Iterator[str]:
+    value = compared.comparison
+    a, b = (side.name for side in value.sides)
+    known = value.measure.higher_is_better is not None
     more, less = ("wins", "loses") if known else ("is higher on", "lower on")
     same = "ties" if known else "equal on"
-    yield f"{value['metric']} on {value['n']} questions: {a} {value['a']:.4f}, {b} {value['b']:.4f}"
-    gap = Estimate(value["difference"], value["low"], value["high"], value["n"])
-    ends = interval(gap, "delta", note=value["note"])
-    yield f"difference {value['difference']:+.4f}  {ends}  p {text(value['p'], 'p')}"
-    yield independence(ClusterCounts(**value["cluster_basis"]), value["n"])
-    yield f"{b} {more} {value['wins']}, {same} {value['ties']}, {less} {value['losses']}"
-    yield f"questions needed to see this difference: {value['needed'] or 'there is none'}"
+    yield f"{pair.metric} on {pair.n} questions: {a} {pair.a:.4f}, {b} {pair.b:.4f}"
+    ends = interval(pair.gap, "delta", note=pair.note)
+    yield f"difference {pair.difference:+.4f}  {ends}  p {text(pair.p, 'p')}"
+    yield independence(value.clusters.counts, pair.n)
+    yield f"{b} {more} {pair.wins}, {same} {pair.ties}, {less} {pair.losses}"
+    yield f"questions needed to see this difference: {pair.needed or 'there is none'}"
     yield from _definition(value)
-    if value["over_all"]:
-        first, second = value["over_all"]
-        gap = Estimate(second["difference"], second["difference_low"], second["difference_high"])
+    if compared.over_all:
+        first, second = compared.over_all
+        gap = Estimate(second.difference, second.difference_low, second.difference_high)
         yield (
-            f"over all {first['n']} answers at once: {first['value']:.4f} and {second['value']:.4f}, difference "
-            f"{second['difference']:+.4f}  {interval(gap, 'delta', note='no interval')}"
+            f"over all {first.n} answers at once: {first.value:.4f} and {second.value:.4f}, difference "
+            f"{second.difference:+.4f}  {interval(gap, 'delta', note='no interval')}"
         )
-    if value["flipped"]:
-        more_flipped = " …" if len(value["flipped"]) > 20 else ""
-        yield f"flipped: {', '.join(value['flipped'][:20])}{more_flipped}"
+    if flipped := pair.flipped_ids:
+        yield f"flipped: {', '.join(flipped[:MOST_FLIPPED])}{' …' * (len(flipped) > MOST_FLIPPED)}"
 
 
-def _definition(value: Mapping[str, Any]) -> list[str]:
-    return [f"{value['metric']}: {value['definition']}"] if value["own"] else []
+def _definition(compared: Comparison) -> list[str]:
+    own = compared.measure.own
+    return [f"{compared.metric}: {compared.measure.card.definition}"] if own else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rallebench.cli.arguments import check_out
 from rallebench.cli.flags import flag
@@ -30,19 +29,20 @@ def export(args: argparse.Namespace) -> Result:
     """The file and its number of lines; without ``--out`` the text itself."""
     workbench = open_workbench(args)
     lines, warning = export_lines(workbench.runs.open(args.run), args.format)
-    value: dict[str, Any] = {"run": args.run, "format": args.format}
+    value = {"run": args.run, "format": args.format}
+    text, count = list[str](), 0
     if args.out is None:
         text = list(lines)
-        value |= {"lines": len(text), "text": "".join(text)}
     else:
         with writing(check_out(args.out, workbench.workspace.own_folders)) as handle:
             # Half a surrogate pair, which JSON may hold and UTF-8 may not, stays as JSON escapes it.
             count = sum(
                 bool(handle.write(line.encode("utf-8", "backslashreplace"))) for line in lines
             )
-        value |= {"lines": count, "file": str(args.out)}
     if warning:
         say(f"Warning: {warning}")
-    if "text" in value:
-        return Result(value, (value["text"].rstrip("\n") or "\n",))
-    return Result(value, (f"{value['file']}: {value['lines']} lines",))
+    if args.out is None:
+        whole = "".join(text)
+        return Result({**value, "lines": len(text), "text": whole}, (whole.rstrip("\n") or "\n",))
+    file = str(args.out)
+    return Result({**value, "lines": count, "file": file}, (f"{file}: {count} lines",))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import Paced, drain, say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.services import exchange
+from rallebench.services.exchange import ImportedCounts
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, library
 
@@ -62,35 +62,47 @@ def import_(args: argparse.Namespace) -> Result:
             f"--dataset and --system belong to --kind predictions; leave them out for a {args.kind}."
         )
     value = IMPORTS[args.kind](open_workbench(args), args)
-    problems = tuple(f"  {problem['message']}" for problem in value["problems"])
-    counts = f"{value['name']}: {value['rows']} rows, {value['skipped']} skipped"
-    if gold := value.get("gold"):
-        counts += f"; {gold['answers']} with answers, {gold['pages']} with gold pages, {gold['neither']} with neither"
-    warnings = (f"Warning: {sentence}" for sentence in value.get("warnings", ()))
-    return Result(value, (counts, *problems, *warnings, *value.get("notes", ())))
+    problems = tuple(f"  {problem.message}" for problem in value.problems)
+    counts = f"{value.name}: {value.rows} rows, {value.skipped} skipped"
+    if gold := value.gold:
+        counts += f"; {gold.answers} with answers, {gold.pages} with gold pages, {gold.neither} with neither"
+    warnings = (f"Warning: {sentence}" for sentence in value.warnings or ())
+    return Result(value.to_json(), (counts, *problems, *warnings, *(value.notes or ())))
 
 
-def _corpus(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
-    settings = {"form": args.format, "page_map": args.page_map, "skip_bad": args.skip_bad}
-    progress = exchange.import_corpus(workbench.data, args.name, args.source, **settings)
-    value: dict[str, Any] = drain(progress, Paced(later=True))
+def _corpus(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
+    progress = exchange.import_corpus(
+        workbench.data,
+        args.name,
+        args.source,
+        form=args.format,
+        page_map=args.page_map,
+        skip_bad=args.skip_bad,
+    )
+    value: ImportedCounts = drain(progress, Paced(later=True))
     if sentence := library.about_lengths(workbench.workspace, args.name):
         say(sentence)
     return value
 
 
-def _dataset(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+def _dataset(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
     if args.page_map:
         raise UsageError("A dataset has no --page-map; its records name their pages.")
-    settings = {"form": args.format, "skip_bad": args.skip_bad}
-    settings |= {"sample": args.sample or 0, "seed": args.seed}
-    value, note = exchange.import_dataset(workbench.data, args.name, args.source, **settings)
+    value, note = exchange.import_dataset(
+        workbench.data,
+        args.name,
+        args.source,
+        form=args.format,
+        skip_bad=args.skip_bad,
+        sample=args.sample or 0,
+        seed=args.seed,
+    )
     if note:
         say(note)
     return value
 
 
-def _scholars(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+def _scholars(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
     if args.page_map or args.format or args.dataset or args.system:
         raise UsageError(
             "A scholar table has no --page-map, --format, --dataset or --system; its columns say what it holds."
@@ -100,12 +112,17 @@ def _scholars(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
     )
 
 
-def _predictions(workbench: Workbench, args: argparse.Namespace) -> dict[str, Any]:
+def _predictions(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
     if args.page_map:
         raise UsageError("Predictions have no --page-map; they name the pages themselves.")
-    settings = {"form": args.format, "system": args.system, "skip_bad": args.skip_bad}
     value, warning = exchange.import_predictions(
-        workbench.workspace, args.name, args.source, args.dataset, **settings
+        workbench.workspace,
+        args.name,
+        args.source,
+        args.dataset,
+        form=args.format,
+        system=args.system,
+        skip_bad=args.skip_bad,
     )
     if warning:
         say(f"Warning: {warning}")

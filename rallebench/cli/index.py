@@ -96,10 +96,11 @@ def index(args: argparse.Namespace) -> Result:
         parameters=parse_settings(args.set),
         source=args.source,
     )
-    stage, paced, manifest = "", Paced(), {}
+    stage, paced = "", Paced()
+    manifest: Manifest | None = None
     for event in build:
         if isinstance(event, Manifest):
-            manifest = event.model_dump()
+            manifest = event
             for sentence in filter(None, [*event.warnings, library.long_passages_sentence(event)]):
                 say(f"Warning: {sentence}")
             continue
@@ -112,11 +113,12 @@ def index(args: argparse.Namespace) -> Result:
         changed = event.message != stage or event.done == event.total
         paced.say(f"{event.message}{count} ({event.seconds:.1f} s{left})", always=changed)
         stage = event.message
-    if without := manifest["passages_without_page"]:
-        say(f"Warning: {without} of {manifest['passages']} passages are not in {args.page_map}.")
-    size = text(manifest["bytes"], "bytes")
-    line = f"{manifest['name']}: {manifest['passages']:,} passages, {manifest['kind']}, {size}"
-    return Result(manifest, (line,))
+    assert manifest is not None
+    if without := manifest.passages_without_page:
+        say(f"Warning: {without} of {manifest.passages} passages are not in {args.page_map}.")
+    size = text(manifest.bytes, "bytes")
+    line = f"{manifest.name}: {manifest.passages:,} passages, {manifest.kind}, {size}"
+    return Result(manifest.model_dump(), (line,))
 
 
 def _chunking(args: argparse.Namespace) -> Any:

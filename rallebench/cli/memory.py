@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from typing import Any
 
 from rallebench.cli.flags import flag
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import text
+from rallebench.services.memory_fit import MemoryFit
 
 MAX_FLAG_VALUE = 10_000_000
 COLUMNS = (
@@ -53,23 +53,21 @@ def memory(args: argparse.Namespace) -> Result:
         "sentence": rooms[chosen].sentence,
         "quantization": {form: room.to_json() for form, room in rooms.items()},
     }
-    return Result(value, (_head(value), _table(value), value["sentence"]))
+    sentence = rooms[chosen].sentence
+    return Result(value, (_head(args.model, rooms), _table(chosen, rooms), sentence))
 
 
-def _head(value: Mapping[str, Any]) -> str:
-    first = next(iter(value["quantization"].values()))
-    free = f", {text(first['free'], 'bytes')} free on {first['device']}" if first["free"] else ""
-    return (
-        f"{value['model']}: {first['parameters'] / 1e6:,.0f} million parameters; {first['batch']} × "
-        f"{first['context']} tokens{free}"
-    )
+def _head(model: str, rooms: Mapping[str, MemoryFit]) -> str:
+    first = next(iter(rooms.values()))
+    need = first.need
+    free = f", {text(first.free, 'bytes')} free on {need.device}" if first.free else ""
+    return f"{model}: {need.parameters / 1e6:,.0f} million parameters; {need.batch} × {need.context} tokens{free}"
 
 
-def _table(value: Mapping[str, Any]) -> Table:
+def _table(chosen: str, rooms: Mapping[str, MemoryFit]) -> Table:
     rows = []
-    for name, room in value["quantization"].items():
-        state = "does not fit" if not room["fits"] else "tight" if room["tight"] else "fits"
-        form = f"{'*' if name == value['chosen'] else ' '} {name}"
-        sizes = (room[part] for part in ("needs", "weights", "cache", "loading"))
-        rows.append((form, *sizes, state))
+    for name, room in rooms.items():
+        state = "does not fit" if not room.fits else "tight" if room.tight else "fits"
+        form, need = f"{'*' if name == chosen else ' '} {name}", room.need
+        rows.append((form, need.total, need.weights, need.cache, need.loading, state))
     return Table("", COLUMNS, tuple(rows))

@@ -10,7 +10,7 @@ from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.settings import parse_settings
 from rallebench.services import model_entries
-from rallebench.views.answers import step_json
+from rallebench.views.answers import show_step
 
 ACTIONS = ("add", "change", "delete", "ask", "find")
 
@@ -86,8 +86,8 @@ def _ask(args: argparse.Namespace) -> Result:
     step = workbench.asking.ask_model(args.name, args.prompt)
     if step.reply.note:
         say(step.reply.note)
-    value = {"name": args.name, **step_json(step, workbench.models.prices())}
-    return Result(value, (value["response"],))
+    answer = show_step(step, workbench.models.prices())
+    return Result({"name": args.name, **answer.to_json()}, (answer.response,))
 
 
 def _find(args: argparse.Namespace) -> Result:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import drain, say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.sources import Source
+from rallebench.core.types import Hit
 from rallebench.views.answers import hits_json, search_queries
 
 
@@ -45,7 +45,7 @@ def search(args: argparse.Namespace) -> Result:
     for sentence in warnings:
         say(f"Warning: {sentence}")
     value = [{"query": query, "hits": hits_json(row)} for query, row in zip(queries, hits)]
-    return Result(value, ("\n\n".join(map(_text, value)),))
+    return Result(value, ("\n\n".join(map(_text, queries, hits)),))
 
 
 def _standard_input() -> list[str]:
@@ -56,9 +56,9 @@ def _standard_input() -> list[str]:
         raise UsageError(f"Standard input is not UTF-8 (byte {error.start}); convert it.") from None
 
 
-def _text(result: Mapping[str, Any]) -> str:
+def _text(query: str, hits: Sequence[Hit]) -> str:
     lines = [
-        f"{hit['rank']:>3}. [{hit['score']:.3f}] {hit['title']} (page {hit['page_id']})\n     {hit['text']}"
-        for hit in result["hits"]
+        f"{rank:>3}. [{hit.score:.3f}] {hit.passage.title} (page {hit.passage.page_id})\n     {hit.passage.text}"
+        for rank, hit in enumerate(hits, 1)
     ]
-    return "\n".join([result["query"], *(lines or ["  nothing found"])])
+    return "\n".join([query, *(lines or ["  nothing found"])])

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
+from rallebench.core.types import Json
+
 STAGES = {
     "failed": "the question failed, so nothing else is known",
     "not_in_corpus": "a gold page is not in the corpus",
@@ -101,6 +103,22 @@ class Waterfall:
     def questions(self, stage: str) -> list[str]:
         """The ids of the questions of a stage, in order."""
         return [question.qid for question in self.placed if question.stage == stage]
+
+    def to_json(self, run: str) -> Json:
+        """The waterfall of this run; of its stages with questions their ids."""
+        questions = {stage: self.questions(stage) for stage in STAGES}
+        return {
+            "run": run,
+            "n": len(self.placed),
+            "waterfall": self.counts(),
+            "questions": {stage: qids for stage, qids in questions.items() if qids},
+            "corpus_known": self.corpus_known,
+            "imported": self.imported,
+            "without_pages": self.without_pages,
+            "given": self.given_passages,
+            "misses_corpus": self.misses_corpus,
+            "tells": self.tells,
+        }
 
     def within(self, qids: Collection[str]) -> Waterfall:
         return replace(

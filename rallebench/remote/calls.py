@@ -111,7 +111,7 @@ class Calls:
         ``metric``: '' for the one that decides.
         """
         folders = [self._bench.runs.open(name) for name in (run, other)]
-        return dict(comparing.compare(folders, metric).document)
+        return dict(comparing.compare(folders, metric).to_json())
 
     def list_names(self, kind: str = "chains") -> dict[str, str]:
         """Return the names of a kind, each with a line about it.

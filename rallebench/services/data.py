@@ -26,6 +26,7 @@ from rallebench.corpora.imported import import_corpus
 from rallebench.corpora.page_names import find_pages
 from rallebench.datasets.import_notes import ImportNotes, notes_file, read_notes
 from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
+from rallebench.datasets.tasks import SEED
 from rallebench.engine.stored_runs import lost_with_questions
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services import uploads
@@ -81,14 +82,25 @@ class Data:
     # corpora
 
     def import_corpus(
-        self, name: str, source: Path, **settings: Any
+        self,
+        name: str,
+        source: Path,
+        *,
+        form: str = "",
+        page_map: Path | None = None,
+        skip_bad: bool = False,
     ) -> Iterator[Progress | Corpus]:
         """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``.
 
         ``source``: also an archive of it.
         """
         with uploads.open_upload(self._workspace, source) as files:
-            yield (yield from import_corpus(self._workspace.corpora, name, files, **settings))
+            corpora = self._workspace.corpora
+            yield (
+                yield from import_corpus(
+                    corpora, name, files, form=form, page_map=page_map, skip_bad=skip_bad
+                )
+            )
 
     def delete_corpus(self, name: str) -> str:
         """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
@@ -97,14 +109,32 @@ class Data:
 
     # datasets
 
-    def import_dataset(self, name: str, source: Path, **settings: Any) -> ImportedDataset:
+    def import_dataset(
+        self,
+        name: str,
+        source: Path,
+        *,
+        form: str = "",
+        skip_bad: bool = False,
+        sample: int = 0,
+        seed: int = SEED,
+    ) -> ImportedDataset:
         """Import a dataset under a name, all of it or a sample; see ``datasets.importing.import_dataset``.
 
         ``source``: also an archive of it. A field that names pages of an imported corpus gives the gold pages.
         """
         find = partial(find_pages, self._workspace.corpora)
         with uploads.open_upload(self._workspace, source) as files:
-            return import_dataset(self._datasets, name, files, find_pages=find, **settings)
+            return import_dataset(
+                self._datasets,
+                name,
+                files,
+                form=form,
+                skip_bad=skip_bad,
+                sample=sample,
+                seed=seed,
+                find_pages=find,
+            )
 
     def add_question(
         self,

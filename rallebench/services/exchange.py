@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ from rallebench.core.errors import Hint, UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.readers import naming
 from rallebench.core.report import RunReport
+from rallebench.core.sources import Problem
 from rallebench.core.types import Json
 from rallebench.corpora.cards import Corpus
 from rallebench.datasets.r_eval import ids_that_hold
 from rallebench.datasets.reading import pick_up
+from rallebench.datasets.tasks import SEED
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.scorers import SCORERS
@@ -38,11 +40,59 @@ def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[Js
     return pick_up(dataset, pages, number)
 
 
+@dataclass(frozen=True, slots=True)
+class ImportedCounts:
+    """An import in numbers. ``problems``: the first bad rows; ``counts``: further numbers of things, of a table of scholars.
+
+    ``gold``: of a dataset, its questions with an answer, with a gold page, with neither. ``warnings`` and ``notes``: sentences;
+    None where an import of the kind has none.
+    """
+
+    name: str
+    rows: int
+    skipped: int = 0
+    problems: tuple[Problem, ...] = ()
+    warnings: tuple[str, ...] | None = None
+    notes: tuple[str, ...] | None = None
+    gold: GoldCounts | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_json(self) -> Json:
+        value: dict[str, Any] = {
+            "name": self.name,
+            "rows": self.rows,
+            "skipped": self.skipped,
+            "problems": [asdict(problem) for problem in self.problems],
+        }
+        if self.gold is not None:
+            value["gold"] = asdict(self.gold)
+        for key in ("warnings", "notes"):
+            if (sentences := getattr(self, key)) is not None:
+                value[key] = list(sentences)
+        return {**value, **self.counts}
+
+
+@dataclass(frozen=True, slots=True)
+class GoldCounts:
+    """Questions with an accepted answer, with a gold page, and with neither."""
+
+    answers: int
+    pages: int
+    neither: int
+
+
 def import_corpus(
-    data: Data, name: str, source: Path, **settings: Any
-) -> Iterator[str | dict[str, Any]]:
-    """Import a corpus: yields progress, last what was imported as JSON. ``settings``: those of the workbench's import."""
-    for event in data.import_corpus(name, source, **settings):
+    data: Data,
+    name: str,
+    source: Path,
+    *,
+    form: str = "",
+    page_map: Path | None = None,
+    skip_bad: bool = False,
+) -> Iterator[str | ImportedCounts]:
+    """Import a corpus: yield progress in sentences, the summary last. The settings: see ``Data.import_corpus``."""
+    work = data.import_corpus(name, source, form=form, page_map=page_map, skip_bad=skip_bad)
+    for event in work:
         if not isinstance(event, Corpus):
             share = f", {event.done / event.total:.0%}" if event.total else ""
             left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
@@ -50,37 +100,49 @@ def import_corpus(
             continue
         if event.passages_without_page:
             yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
-        problems = [asdict(problem) for problem in event.problems]
-        value = _import_summary(event.name, event.passages, event.skipped, problems)
-        yield {**value, "warnings": event.warnings}
+        problems = tuple(event.problems)
+        warnings = tuple(event.warnings)
+        yield ImportedCounts(event.name, event.passages, event.skipped, problems, warnings)
 
 
 def import_dataset(
-    data: Data, name: str, source: Path, **settings: Any
-) -> tuple[dict[str, Any], str]:
-    """The import as JSON, and a sentence about R-Eval's ids or ''. ``settings``: those of the workbench's import."""
-    dataset = data.import_dataset(name, source, **settings)
+    data: Data,
+    name: str,
+    source: Path,
+    *,
+    form: str = "",
+    skip_bad: bool = False,
+    sample: int = 0,
+    seed: int = SEED,
+) -> tuple[ImportedCounts, str]:
+    """Import a dataset; returns its summary, and a sentence about R-Eval's ids or ''. The settings: see ``Data.import_dataset``."""
+    dataset = data.import_dataset(
+        name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
+    )
     note = ""
     if dataset.form.startswith("r-eval"):
         equal, rows = ids_that_hold(source)
         note = f"The _id of {equal} of {rows} records is the sha256 that R-Eval gives them."
-    problems = [asdict(problem) for problem in dataset.problems]
-    gold = {name: getattr(dataset, name) for name in ("answers", "pages", "neither")}
-    more = {"gold": gold, "warnings": list(dataset.warnings), "notes": list(dataset.notes)}
-    return {
-        **_import_summary(dataset.name, dataset.questions, dataset.skipped, problems),
-        **more,
-    }, note
+    summary = ImportedCounts(
+        dataset.name,
+        dataset.questions,
+        dataset.skipped,
+        dataset.problems,
+        dataset.warnings,
+        dataset.notes,
+        GoldCounts(dataset.answers, dataset.pages, dataset.neither),
+    )
+    return summary, note
 
 
 def import_scholar_table(
     workspace: WorkspaceFolder, name: str, source: Path, *, skip_bad: bool = False
-) -> dict[str, Any]:
-    """A scholar table; ``rows`` counts scholars, publications and coauthor relations."""
+) -> ImportedCounts:
+    """Import a scholar table; ``rows`` counts scholars, publications and coauthor relations."""
     table = import_scholars(workspace, name, source, skip_bad=skip_bad)
     counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
-    problems = [asdict(problem) for problem in table.problems]
-    return {**_import_summary(table.name, sum(counts.values()), table.skipped, problems), **counts}
+    rows, problems = sum(counts.values()), tuple(table.problems)
+    return ImportedCounts(table.name, rows, table.skipped, problems, counts=counts)
 
 
 def import_predictions(
@@ -92,12 +154,12 @@ def import_predictions(
     form: str = "",
     system: str = "",
     skip_bad: bool = False,
-) -> tuple[dict[str, Any], str]:
-    """Predictions, or a log of R-Eval, as a scored run: its counts as JSON, and a warning or ''. Raises UsageError."""
+) -> tuple[ImportedCounts, str]:
+    """Import predictions, or a log of R-Eval, as a scored run; returns its summary, and a warning or ''. Raises UsageError."""
     if form == logs.FORM or (not form and logs.recognises(source)):
         workflow, _, llm = system.partition(":")
         run = logs.import_log(workspace, source, name, workflow=workflow, llm=llm, dataset=dataset)
-        return _import_summary(run.name, len(run.records()), 0, []), ""
+        return ImportedCounts(run.name, len(run.records())), ""
     if system:
         raise UsageError(
             f"A system belongs to R-Eval's logs (format {logs.FORM}).",
@@ -114,13 +176,8 @@ def import_predictions(
             f"{silent} of {n} questions have no line in {source.name}: for a TREC run nothing was retrieved for them, so "
             "they score 0, as with trec_eval -c."
         )
-    return _import_summary(run.name, n - without, without, []), warning if without or silent else ""
-
-
-def _import_summary(
-    name: str, rows: int, skipped: int, problems: Sequence[Mapping[str, Any]]
-) -> dict[str, Any]:
-    return {"name": name, "rows": rows, "skipped": skipped, "problems": list(problems)}
+    summary = ImportedCounts(run.name, n - without, without)
+    return summary, warning if without or silent else ""
 
 
 def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:

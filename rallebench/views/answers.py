@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from rallebench.chains.chain import request_prompt
 from rallebench.chains.template import render
 from rallebench.core.backends import Backends
+from rallebench.core.costs import CostTotal, StepCost
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.prices import Prices
@@ -16,7 +18,7 @@ from rallebench.core.types import Chain, Episode, Generate, Hit, Json, Retrieve,
 from rallebench.engine.cost import step_cost, total
 from rallebench.engine.record import hit_to_json, request_to_json
 from rallebench.engine.run_warnings import judgements, unread
-from rallebench.views.transcript import pieces
+from rallebench.views.transcript import Piece, pieces
 from rallebench.workspace.flows import Agent
 
 
@@ -40,61 +42,105 @@ def render_template(
     return render(template, dialect, variables)
 
 
-def answer_json(episode: Episode, answerer: Chain | Agent, prices: Prices) -> dict[str, Any]:
-    """The answer of a chain or an agent with its steps and cost as JSON."""
-    value: dict[str, Any] = {
-        "answer": episode.answer,
-        "steps": [step_json(step, prices) for step in episode.steps],
-        "cost": total(episode.steps, prices).to_json(),
-    }
-    if isinstance(answerer, Agent) and episode.outcome is not None:
-        value["stop_reason"] = episode.outcome.stop_reason
-        value["said"] = [
-            {"kind": piece.kind, "label": piece.label, "text": piece.text}
-            for piece in pieces(episode.steps, answerer.workflow)
-        ]
-    return value
+@dataclass(frozen=True, slots=True)
+class ShownStep:
+    """A step for people and programs. ``cost``: of a request to a model, whose tokens and dollars are None if unknown; else None."""
 
+    step: Step
+    cost: StepCost | None = None
 
-def step_json(step: Step, prices: Prices | None = None) -> dict[str, Any]:
-    """A step for people and programs: kind, target, prompt, response, hits, cost.
+    @property
+    def kind(self) -> str:
+        """``retrieve``, ``generate``, ``tool`` or ``identity``."""
+        kind = str(request_to_json(self.step.request)["ask"])
+        return "identity" if kind == "note" else kind
 
-    Tokens and dollars are None where the backend counts none or the model has no prices.
-    """
-    request = step.request
-    target = ""
-    if isinstance(request, Retrieve):
-        target = request.retriever
-    elif isinstance(request, Generate):
-        target = request.llm
-    elif isinstance(request, UseTool):
-        target = request.tool
-    kind = request_to_json(request)["ask"]
-    value: dict[str, Any] = {
-        "kind": "identity" if kind == "note" else kind,
-        "target": target,
-        "prompt": request_prompt(request),
-        "response": step.reply.text,
-    }
-    if isinstance(request, Retrieve):
-        value["hits"] = hits_json(step.reply.hits)
-    if step.reply.thinking:
-        value["thinking"] = step.reply.thinking
-    if step.reply.note:
-        value["note"] = step.reply.note
-    value |= {"seconds": step.seconds, "cached": step.cached}
-    if isinstance(request, Generate):
-        cost = step_cost(step, prices or {})
-        value["tokens"] = {"prompt": cost.prompt_tokens, "completion": cost.completion_tokens}
-        value |= {
-            "first_token_seconds": cost.first_token_seconds,
-            "tokens_per_second": cost.tokens_per_second,
-            "usd": cost.usd,
+    @property
+    def target(self) -> str:
+        """The retriever, the model or the tool; '' for an identity."""
+        request = self.step.request
+        if isinstance(request, Retrieve):
+            return request.retriever
+        if isinstance(request, Generate):
+            return request.llm
+        return request.tool if isinstance(request, UseTool) else ""
+
+    @property
+    def prompt(self) -> str:
+        return request_prompt(self.step.request)
+
+    @property
+    def response(self) -> str:
+        return self.step.reply.text
+
+    def to_json(self) -> Json:
+        step, cost = self.step, self.cost
+        value: dict[str, Any] = {
+            "kind": self.kind,
+            "target": self.target,
+            "prompt": self.prompt,
+            "response": self.response,
         }
-    return value
+        if isinstance(step.request, Retrieve):
+            value["hits"] = hits_json(step.reply.hits)
+        if step.reply.thinking:
+            value["thinking"] = step.reply.thinking
+        if step.reply.note:
+            value["note"] = step.reply.note
+        value |= {"seconds": step.seconds, "cached": step.cached}
+        if cost is not None:
+            tokens = {"prompt": cost.prompt_tokens, "completion": cost.completion_tokens}
+            value |= {
+                "tokens": tokens,
+                "first_token_seconds": cost.first_token_seconds,
+                "tokens_per_second": cost.tokens_per_second,
+                "usd": cost.usd,
+            }
+        return value
 
 
-def hits_json(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+@dataclass(frozen=True, slots=True)
+class ShownAnswer:
+    """The answer to a question. ``stop_reason`` and ``pieces``: the end and the transcript of an agent's episode, else None."""
+
+    text: str
+    steps: tuple[ShownStep, ...]
+    cost: CostTotal
+    stop_reason: str | None = None
+    pieces: tuple[Piece, ...] | None = None
+
+    def to_json(self) -> Json:
+        value: dict[str, Any] = {
+            "answer": self.text,
+            "steps": [step.to_json() for step in self.steps],
+            "cost": self.cost.to_json(),
+        }
+        if self.pieces is not None:
+            value["stop_reason"] = self.stop_reason
+            value["said"] = [
+                {"kind": piece.kind, "label": piece.label, "text": piece.text}
+                for piece in self.pieces
+            ]
+        return value
+
+
+def show_answer(episode: Episode, answerer: Chain | Agent, prices: Prices) -> ShownAnswer:
+    """Return the answer of a chain or an agent with its steps and cost."""
+    steps = tuple(show_step(step, prices) for step in episode.steps)
+    answer = ShownAnswer(episode.answer, steps, total(episode.steps, prices))
+    if not isinstance(answerer, Agent) or episode.outcome is None:
+        return answer
+    transcript = tuple(pieces(episode.steps, answerer.workflow))
+    return replace(answer, stop_reason=episode.outcome.stop_reason, pieces=transcript)
+
+
+def show_step(step: Step, prices: Prices | None = None) -> ShownStep:
+    """Return a step with the cost of its model."""
+    asks_model = isinstance(step.request, Generate)
+    return ShownStep(step, step_cost(step, prices or {}) if asks_model else None)
+
+
+def hits_json(hits: Sequence[Hit]) -> list[Json]:
     """Hits with their rank, from 1."""
     return [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(hits, 1)]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from rallebench.analysis import tables
 from rallebench.analysis.agents import Analysis, AnalysisOptions
@@ -12,13 +11,14 @@ from rallebench.analysis.agents.aspects import analyse
 from rallebench.analysis.agents.reading import read
 from rallebench.analysis.ranking import compare_many, compare_two
 from rallebench.analysis.waterfall import run_waterfall
-from rallebench.core.comparison import Comparison
+from rallebench.core.comparison import Comparison, CorpusScore, PairedComparison
 from rallebench.core.costs import Cost
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.json_values import as_json
 from rallebench.core.tables import Table
-from rallebench.core.waterfall import STAGES
+from rallebench.core.types import Json
+from rallebench.core.waterfall import Waterfall
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.score import stored_cost
 from rallebench.engine.store import RunFolder
@@ -26,72 +26,69 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Runs beside the first. ``document``: as JSON; ``tables``: of three or more runs, every metric and the differences."""
+class RunsBesideFirst:
+    """Runs compared with the first. ``pair``: the difference of exactly two; ``tables``: of three or more runs, every metric and
+    the differences."""
 
-    document: Mapping[str, Any]
-    warnings: Sequence[str]
+    comparison: Comparison
+    pair: PairedComparison | None
     costs: tuple[Cost, ...]
-    tables: tuple[Table, ...] = ()
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        if self.pair is not None:
+            return ()
+        return tables.comparison(self.comparison), tables.differences(self.comparison)
+
+    @property
+    def over_all(self) -> tuple[CorpusScore, ...]:
+        """The corpus-level score of each run by the metric of the differences; () if it has none."""
+        return self.comparison.corpus_level.get(self.comparison.metric, ())
+
+    def to_json(self) -> Json:
+        compared = self.comparison
+        about = {
+            "definition": compared.measure.card.definition,
+            "higher_is_better": compared.measure.higher_is_better,
+            "own": compared.measure.own,
+            "cluster_basis": as_json(compared.clusters.counts),
+        }
+        runs = {"runs": [side.name for side in compared.sides]}
+        if self.pair is not None:
+            return {
+                **runs,
+                **asdict(self.pair),
+                "flipped": [*self.pair.flipped_ids],
+                "warning": " ".join(compared.warnings),
+                **about,
+                "over_all": [asdict(score) for score in self.over_all],
+                "cost": as_json(self.costs),
+            }
+        return {
+            **runs,
+            "n": len(compared.common),
+            "metric": compared.metric,
+            **about,
+            "metrics": {name: list(map(asdict, row)) for name, row in compared.cells.items()},
+            "over_all": {
+                name: list(map(asdict, row)) for name, row in compared.corpus_level.items()
+            },
+            "against": [
+                {**asdict(pair), "run": run, "p_corrected": pair.corrected}
+                for run, pair in compared.against.items()
+            ],
+            "warnings": compared.warnings,
+            "cost": as_json(self.costs),
+        }
 
 
-def compare(runs: Sequence[RunFolder], metric: str = "") -> Compared:
-    """Runs against the first: JSON, warnings, and of three or more the tables of every metric and of the differences.
-
-    Raises UsageError without a common score.
-    """
-    if len(runs) == 2:
-        return _compare_two(runs[0], runs[1], metric)
-    return _compare_several(runs, metric)
-
-
-def _compare_two(a: RunFolder, b: RunFolder, name: str) -> Compared:
-    compared, pair = compare_two(a, b, name, every=False)
-    costs = tuple(stored_cost(run) for run in (a, b))
-    value = {
-        "runs": [a.name, b.name],
-        **asdict(pair),
-        "flipped": [*pair.flipped_ids],
-        "warning": " ".join(compared.warnings),
-        **_about(compared),
-        "over_all": [asdict(score) for score in compared.corpus_level.get(pair.metric, ())],
-        "cost": as_json(costs),
-    }
-    return Compared(value, compared.warnings, costs)
-
-
-def _compare_several(runs: Sequence[RunFolder], name: str) -> Compared:
-    compared = compare_many(runs, name)
+def compare(runs: Sequence[RunFolder], metric: str = "") -> RunsBesideFirst:
+    """Compare runs with the first. Raises UsageError without a common score."""
     costs = tuple(map(stored_cost, runs))
-    against = [
-        {**asdict(pair), "run": run, "p_corrected": pair.corrected}
-        for run, pair in compared.against.items()
-    ]
-    value = {
-        "runs": [side.name for side in compared.sides],
-        "n": len(compared.common),
-        "metric": compared.metric,
-        **_about(compared),
-        "metrics": {name: [asdict(mean) for mean in row] for name, row in compared.cells.items()},
-        "over_all": {
-            name: [asdict(score) for score in row] for name, row in compared.corpus_level.items()
-        },
-        "against": against,
-        "warnings": compared.warnings,
-        "cost": as_json(costs),
-    }
-    drawn = (tables.comparison(compared), tables.differences(compared))
-    return Compared(value, compared.warnings, costs, drawn)
-
-
-def _about(compared: Comparison) -> dict[str, Any]:
-    """``own``: the metric is the suite's, whose runs alone hold its values."""
-    return {
-        "definition": compared.measure.card.definition,
-        "higher_is_better": compared.measure.higher_is_better,
-        "own": compared.measure.own,
-        "cluster_basis": as_json(compared.clusters.counts),
-    }
+    if len(runs) == 2:
+        compared, pair = compare_two(runs[0], runs[1], metric, every=False)
+        return RunsBesideFirst(compared, pair, costs)
+    return RunsBesideFirst(compare_many(runs, metric), None, costs)
 
 
 def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
@@ -112,22 +109,9 @@ def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(runs))
 
 
-def waterfall_json(workspace: WorkspaceFolder, name: str) -> dict[str, Any]:
-    """The waterfall of a run: the stages at which it lost its questions."""
-    result = run_waterfall(RunFolder.open(workspace.runs, name), workspace)
-    questions = {stage: result.questions(stage) for stage in STAGES}
-    return {
-        "run": name,
-        "n": len(result.placed),
-        "waterfall": result.counts(),
-        "questions": {stage: qids for stage, qids in questions.items() if qids},
-        "corpus_known": result.corpus_known,
-        "imported": result.imported,
-        "without_pages": result.without_pages,
-        "given": result.given_passages,
-        "misses_corpus": result.misses_corpus,
-        "tells": result.tells,
-    }
+def waterfall(workspace: WorkspaceFolder, name: str) -> Waterfall:
+    """Return the stages at which a run lost its questions."""
+    return run_waterfall(RunFolder.open(workspace.runs, name), workspace)
 
 
 def analyse_agents(

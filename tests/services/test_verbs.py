@@ -251,10 +251,10 @@ def test_a_run_is_scored_rescored_opened_and_compared(bench: Workbench, read: Ch
     runs = [*run(bench, "a", "b").runs.list()]
     assert {folder.name for folder in runs} == {"a", "b", "x"}
     two = comparing.compare(runs[:2], "em")
-    assert (two.document["difference"], two.document["flipped"]) == (0.0, [])
-    assert (two.warnings, two.tables) == ([], ())
+    assert two.pair and (two.pair.difference, two.to_json()["flipped"]) == (0.0, [])
+    assert (two.comparison.warnings, two.tables) == ([], ())
     three = comparing.compare(runs, "em")
-    assert three.document["runs"] == [folder.name for folder in runs] and len(three.tables) == 2
+    assert three.to_json()["runs"] == [folder.name for folder in runs] and len(three.tables) == 2
 
 
 def test_a_run_in_the_background_is_a_job_with_a_folder(bench: Workbench) -> None:

@@ -10,7 +10,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.types import Generate, Gold, Message, Note, Reply, Retrieve, Step, ToolCall
 from rallebench.gui.places._steps import output
 from rallebench.tracking.traces import span_content
-from rallebench.views.answers import step_json
+from rallebench.views.answers import show_step
 from rallebench.views.transcript import (
     actions,
     before,
@@ -68,7 +68,10 @@ def test_what_a_model_thought_stands_before_what_it_did() -> None:
     thinking = replace(CALL, reply=replace(CALL.reply, thinking="Who was she?"))
     kinds = [("thinking", "Who was she?"), *((piece.kind, piece.text) for piece in pieces([CALL]))]
     assert [(piece.kind, piece.text) for piece in pieces([thinking])] == kinds
-    assert step_json(thinking)["thinking"] == "Who was she?" and "thinking" not in step_json(CALL)
+    assert (
+        show_step(thinking).to_json()["thinking"] == "Who was she?"
+        and "thinking" not in show_step(CALL).to_json()
+    )
     assert span_content(thinking).attributes["thinking"] == "Who was she?"
     assert "Who was she?" in output(thinking, Gold(), None)
 

@@ -240,8 +240,8 @@ def import_file(page: Page, event: Event) -> Patch:
     value, caveat = exchange.import_predictions(
         page.workspace, name, file.path, dataset, system=system
     )
-    say = caveat or f"{value['rows']:,} predictions are imported."
-    return Patch(dialog="", go=RunAddress(value["name"]).href, say=say)
+    say = caveat or f"{value.rows:,} predictions are imported."
+    return Patch(dialog="", go=RunAddress(value.name).href, say=say)
 
 
 # taken away
