@@ -41,8 +41,8 @@ EXPERIMENTS: Registry[ExperimentFactory] = Registry(
 
 @dataclass(frozen=True, slots=True)
 class ExperimentGroup:
-    """The experiments whose trait ``place`` is ``name``. ``noun``: what one is called; ``prefix``: how their kinds begin, which
-    the names lack."""
+    """Experiments whose trait ``place`` is ``name``. ``noun``: the word for one of them; ``prefix``: the beginning of
+    their kinds, which is not part of their names."""
 
     name: str
     noun: str
@@ -65,7 +65,7 @@ class ExperimentGroup:
         return self.prefix + name
 
     def strip_prefix(self, kind: str) -> str:
-        """The name of a kind, '' for one of another place.
+        """The name of a kind; '' for a kind of another place.
 
         >>> BUILDERS.strip_prefix("build-crud"), BUILDERS.strip_prefix("crud")
         ('crud', '')
@@ -80,7 +80,7 @@ class ExperimentGroup:
         return replace(EXPERIMENTS.entry(self.kind(name)), name=name)
 
     def settings(self, name: str, written: Json) -> Json:
-        """All settings of ``name``, those in ``written`` as a user wrote them. Raises UsageError."""
+        """Every setting of ``name``; ``written``: the values that a user wrote. Raises UsageError."""
         return check_values(f"{self.noun} {name!r}", self.entry(name).form, written)
 
     def listings(self) -> dict[str, Listed]:

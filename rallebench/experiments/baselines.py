@@ -1,9 +1,9 @@
-"""The baselines of a chain as an experiment: the same chain with no passages, with random ones, with the gold's, and where that
-is wished with whole pages.
+"""Baselines of a chain as an experiment: the same chain with no passages, random passages, the gold passages and, on
+request, whole pages.
 
-A baseline is the chain with every retrieve action's retriever exchanged and its template the bare question, run as any
-other chain under ``RUN closed-book``, ``RUN random`` and ``RUN oracle``. ``RUN long-context`` keeps the retriever and its
-query, and hands out the whole pages of what it finds. Steps that they share with the run come from the reply cache.
+A baseline is the chain with its retrievers replaced and its retrieve templates set to the bare question, run as any
+other chain under ``RUN closed-book``, ``RUN random`` and ``RUN oracle``. ``RUN long-context`` keeps the retriever and
+the query, and returns the whole pages of the hits. Steps shared with the run come from the reply cache.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETRIEVER_OF_BASELINE: Mapping[str, str] = {
     "oracle": "gold",
     "long-context": "pages",
 }
-"""Baseline → the way of combining retrievers that it exchanges a chain's own for."""
+"""Baseline → the kind of retriever that replaces those of the chain."""
 LONG = "long-context"
 
 
@@ -52,10 +52,10 @@ def baseline_chains(
     examples: Sequence[Example],
     long_context: bool = False,
 ) -> dict[str, Chain]:
-    """Baseline → chain; ``oracle`` only where the gold of ``dataset``, whose ``examples`` are given, names pages, and
-    whole pages only for a ``long_context``.
+    """Baseline → chain. ``oracle``: only if the gold of ``dataset``, whose ``examples`` are given, names pages;
+    ``long-context``: only on request.
 
-    Raises UsageError for a chain that retrieves nothing, or that is a baseline itself.
+    Raises UsageError for a chain that retrieves nothing or is a baseline itself.
     """
     places = [i for i, action in enumerate(chain.effective_actions) if action.kind == "retrieve"]
     if not places:
@@ -86,7 +86,7 @@ def baseline_chains(
 
 
 def is_baseline(chain: Chain) -> bool:
-    """Return whether a chain's retrievers are those of a baseline."""
+    """Return whether a chain retrieves as a baseline does."""
     targets = [action.target for action in chain.effective_actions if action.kind == "retrieve"]
     return bool(targets) and all(
         target.partition(":")[0] in RETRIEVER_OF_BASELINE.values() for target in targets
@@ -94,7 +94,7 @@ def is_baseline(chain: Chain) -> bool:
 
 
 def quote_value(value: str) -> str:
-    """A value as it stands after ``key=`` in a retriever's name, whatever it holds.
+    """A value in the form in which it follows ``key=`` in a retriever's name.
 
     >>> quote_value("my-qa"), quote_value("2024"), quote_value("/a&b.jsonl")
     ('my-qa', '"2024"', '"/a\\\\u0026b.jsonl"')
@@ -112,7 +112,7 @@ def quote_value(value: str) -> str:
 
 
 def baseline_name(run: str, baseline: str) -> str:
-    """The run name of a baseline, at most 100 characters; of a long name the end is a digest.
+    """The run name of a baseline, at most 100 characters; a long name ends with a digest.
 
     >>> baseline_name("my-run", "oracle")
     'my-run oracle'
@@ -144,7 +144,7 @@ def baselines(request: ExperimentRequest) -> Experiment:
 def baseline_runs(
     workspace: WorkspaceFolder, run: RunFolder, long_context: bool = False
 ) -> dict[str, RunRequest]:
-    """Baseline → its run. Raises UsageError where there can be none, or if another run has the name of a baseline."""
+    """Baseline → its run. Raises UsageError if the run can have no baselines, or if another run has the name of one."""
     stored = run.description()
     chain, dataset = stored.chain, stored.dataset_source
     if chain is None:
@@ -181,14 +181,14 @@ def baseline_runs(
 
 
 def stored_baselines(workspace: WorkspaceFolder, run: RunFolder) -> dict[str, RunFolder]:
-    """Baseline → its run, of those that have a report. Nothing is loaded, no dataset is read."""
+    """Baseline → its run, for baselines with a report. Loads nothing and reads no dataset."""
     folders = {}
     for baseline in RETRIEVER_OF_BASELINE:
         folder = RunFolder(workspace.runs / baseline_name(run.name, baseline))
         try:
             if folder.path.is_dir() and folder.report() and _is_baseline_of(run, folder):
                 folders[baseline] = folder
-        except RalleError:  # a damaged baseline is none; Runs says what is wrong with it
+        except RalleError:  # the list of runs names the damage
             continue
     return folders
 

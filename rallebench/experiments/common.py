@@ -17,7 +17,7 @@ from rallebench.metrics import METRICS
 
 
 def names_in(text: str) -> list[str]:
-    """The names of a list with commas, each once.
+    """The names of a comma-separated list, each once.
 
     >>> names_in("react, pal,,react")
     ['react', 'pal']
@@ -26,8 +26,8 @@ def names_in(text: str) -> list[str]:
 
 
 def values_in(name: str, text: str, setting: Setting) -> list[Any]:
-    """The values of a list with commas, each once, as ``setting`` reads each. Raises SettingError, for a required list also
-    where it is empty.
+    """The values of a comma-separated list, each once, as ``setting`` reads them. Raises SettingError, also for an
+    empty required list.
 
     >>> values_in("noise", "0, 0.2,0.20", Setting(float, 0, 0, 1))
     [0.0, 0.2]
@@ -48,7 +48,7 @@ def bars(
     series: Mapping[str, Iterable[tuple[Any, Any]]],
     kind: FigureKind = "bar",
 ) -> Figure:
-    """A figure of the points that have a value; a series without any is left out."""
+    """A figure of the points with a value; a series without any is left out."""
     known = {
         name: tuple(
             (at, value) for at, value in points if getattr(value, "value", value) is not None
@@ -59,7 +59,7 @@ def bars(
 
 
 def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
-    """The sentences whose count, or condition, holds.
+    """The sentences whose count is not 0, or whose condition is true.
 
     >>> sentences((2, "2 rows failed."), (0, "0 rows differ."))
     ('2 rows failed.',)
@@ -68,20 +68,20 @@ def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
 
 
 def in_folder(folder: Path, names: Iterable[str]) -> Path | None:
-    """The first file of these names that the folder holds."""
+    """The first file of these names in the folder."""
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def failed_note(label: str, result: RunResult, where: str) -> tuple[str, ...]:
-    """A sentence on the questions of a run that failed, if there are any. ``where``: what they are left out of."""
+    """A sentence on the failed questions of a run, if any. ``where``: where they count or not."""
     text = f"{result.n_errors} of {result.n} questions failed; they are {where}."
     return sentences((result.n_errors, f"{label}: {text}" if label else text))
 
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
-"""Every run of an experiment is scored by these, too."""
+"""Metrics that also score every run of an experiment."""
 SCORES = ("truthfulness", "relevance")
-"""A judge gives 1 to 5."""
+"""Scores of a judge, from 1 to 5."""
 SHARES = {"all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate"}
 SHARES |= {"perfect", "QA_avg_F1", "QA_recall", "mrr", "gold_found", "bleu-avg", "rouge-L"}
 SHARES |= {"usable", "correct", "reward", "evidence recall", "gold recall"}
@@ -124,7 +124,7 @@ def scored_run(
 
 
 def score_bounds(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
-    """Metric → (lowest, highest) value; None = no bound. What is not known here is a count or a quantity, never below 0."""
+    """Metric → (lowest, highest) value; None: no bound. An unknown metric is a count or a quantity, never below 0."""
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name in names:
         own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (0.0, None)

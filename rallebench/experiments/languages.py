@@ -1,4 +1,4 @@
-"""Questions, documents and prompts of different languages: an error where no result could make sense, else a note."""
+"""Questions, documents and prompts in different languages: an error if no result could make sense, else a note."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rallebench.core.types import Example
 from rallebench.corpora.reading import read_corpus
 
 LANGUAGES: Mapping[str, str] = {"English": LATIN, "Chinese": CHINESE}
-"""Language of prompts → the letters of the questions that they fit."""
+"""Language of prompts → script of the questions that they fit."""
 WORDS, ENGLISH_ENCODER = "bm25", "minilm"
 SAMPLE = 200
-"""The questions, or documents, that are looked at."""
+"""Number of questions, or documents, whose script is examined."""
 
 
 def letters_of_questions(examples: Iterable[Example]) -> str:
-    """The letters of most of the questions."""
+    """Script of most questions."""
     return main_script(example.question.text for example in islice(examples, SAMPLE))
 
 
 def prompts_note(language: str, questions: Iterable[str], mend: str, of: str = "") -> str:
-    """The note on questions that the prompts of a language do not fit, '' if they do. ``mend``: the setting that changes it, in
-    words; ``of``: whose questions they are."""
+    """A note on questions that do not fit the language of the prompts, '' if they do. ``mend``: the setting that
+    changes it, in words; ``of``: the owner of the questions."""
     letters = main_script(islice(questions, SAMPLE))
     if letters in ("", LANGUAGES[language]):
         return ""
@@ -34,7 +34,8 @@ def prompts_note(language: str, questions: Iterable[str], mend: str, of: str = "
 
 
 def unlike_english(examples: Iterable[Example]) -> str:
-    """Why figures of these questions are not like printed ones of English questions, '' if nothing tells so."""
+    """Reason why figures of these questions are not comparable with printed ones of English questions; '' without a
+    reason."""
     letters = letters_of_questions(examples)
     return "" if letters in ("", LATIN) else f"ours are in {letters}, the paper's in English"
 
@@ -42,11 +43,9 @@ def unlike_english(examples: Iterable[Example]) -> str:
 def searchable(
     where: str, examples: Iterable[Example], recipes: Iterable[IndexRecipe | None], encoder: str
 ) -> tuple[str, ...]:
-    """The notes on an encoder that may not read the questions or the documents. ``recipes``: of the indexes of one corpus that
-    search; of one that exists, None, nothing is known.
-
-    Raises UsageError where an index of words would find next to nothing, as questions and documents are in different letters.
-    """
+    """Notes on an encoder that may not read the questions or the documents. ``recipes``: of the searched indexes of one
+    corpus, None for an existing one, of which nothing is known. Raises UsageError if an index of words would find
+    next to nothing because questions and documents are in different scripts."""
     built = list(filter(None, recipes))
     passages = read_corpus(built[0].corpus, form=built[0].form) if built else ()
     documents = main_script(passage.text for passage in islice(passages, SAMPLE))

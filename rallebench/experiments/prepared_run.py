@@ -46,9 +46,9 @@ def prepare_run(
 ) -> PreparedRun:
     """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing.
 
-    ``examples``: the questions, of which ``dataset`` is then only the name. ``sampled``: draw the questions by ``seed`` instead of taking the first. ``resume``: continue the run ``name``, which
-    must exist. ``may_grow``: a run of the first or drawn questions continues with more of them, ``limit`` in all, and keeps
-    its fingerprint; None are those that it has.
+    ``examples``: the questions; ``dataset`` is then only their name. ``sampled``: draw the questions by ``seed``
+    instead of taking the first. ``resume``: continue the existing run ``name``. ``may_grow``: a run of the first or
+    drawn questions continues with more of them, ``limit`` in all, and keeps its fingerprint; None: with the same ones.
     """
     if limit == 0 or (limit is not None and limit < -1):
         raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
@@ -119,7 +119,7 @@ def _grow(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bo
 
 
 def check_options(batch_size: int, max_errors: int | None) -> None:
-    """UsageError for a batch size or a number of errors that cannot be."""
+    """Raise UsageError for an impossible batch size or number of errors."""
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
     if max_errors is not None and max_errors < 0:

@@ -38,7 +38,7 @@ class Reader:
     llm: str = ""
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
     text = path.read_text(encoding="utf-8")
     value = [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else None
     value = json.loads(text) if value is None else value
@@ -57,7 +57,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 
 def spoilt(reader: Reader, path: Path, kind: str) -> None:
     """Make a good file a bad one of this kind."""
-    rows = rows_of(path)
+    rows = read_rows(path)
     if kind == HALF:
         path.write_bytes(path.read_bytes().rstrip()[:-15])
     elif kind == VERSION:
@@ -67,13 +67,13 @@ def spoilt(reader: Reader, path: Path, kind: str) -> None:
     elif kind == LANGUAGE:
         other = "The games began in Hangzhou. " if reader.suite.startswith("crud") else CHINESE
         for number, row in enumerate(rows):
-            row[reader.question] = changed(row[reader.question], other * 9 + str(number))
+            row[reader.question] = replace_text(row[reader.question], other * 9 + str(number))
         write_rows(path, rows)
     else:
         write_rows(path, [reader.gold(row) for row in rows])
 
 
-def changed(value: Any, text: str) -> Any:
+def replace_text(value: Any, text: str) -> Any:
     """The text, where a set has an object with a name in its place."""
     return {**value, "name": text} if isinstance(value, dict) else text
 
@@ -172,7 +172,7 @@ def of_task(task: str, question: str, gold: Change) -> Reader:
     return Reader("reval", public(task), question, gold, llm="titan")
 
 
-def renamed(row: dict[str, Any]) -> dict[str, Any]:
+def rename_id(row: dict[str, Any]) -> dict[str, Any]:
     return {**row, "_id": f"x{row['_id']}"}
 
 
@@ -189,8 +189,8 @@ READERS: dict[str, Reader] = {
     "SoAyBench easy": of_task("soay_easy", "Query_en", without("Answer")),
     "SoAyBench hard": of_task("soay_hard", "Query_en", without("Answer")),
     "R-Eval": Reader("reval", write_records, "input", without("outputs"), llm="titan"),
-    "BEIR": Reader("beir", write_beir, "text", renamed),
-    "MTRAG": Reader("mtrag", write_mtrag, "text", renamed),
+    "BEIR": Reader("beir", write_beir, "text", rename_id),
+    "MTRAG": Reader("mtrag", write_mtrag, "text", rename_id),
     "BrowseComp": Reader(
         "browsecomp", write_browsecomp, "query", without("answer"), field="gold_docs"
     ),
@@ -287,7 +287,7 @@ def test_a_task_without_answers_is_refused_and_some_without_are_counted(
     cli: CommandLine, tmp_path: Path
 ) -> None:
     pairs, file = write_records(tmp_path / "files")
-    first, second = rows_of(file)
+    first, second = read_rows(file)
     write_rows(file, [{**first, "outputs": []}, {**second, "outputs": []}])
     why = f"No question of {file} has an answer, so nothing of hotpotqa can be scored"
     assert why in cli.refused("reval", *pairs, llm="titan")

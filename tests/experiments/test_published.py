@@ -19,7 +19,7 @@ from rallebench.papers.crud.factors import FACTORS
 from rallebench.papers.ralle.sets import SETS
 
 WORKPLACE_NOTE = re.compile(r", see SPEC [\d.]+| \(SPEC [\d.]+\)")
-"""A reference in a doubt to a file that is no part of the project."""
+"""A reference in a doubt to a file outside of the project."""
 
 
 FIVE = {"ralle", "rgb", "barag", "crud", "reval"}

@@ -27,7 +27,7 @@ CHAIN = Chain(
 )
 
 
-def varied(*texts: str, strategy: str = "one-factor") -> list[str]:
+def vary(*texts: str, strategy: str = "one-factor") -> list[str]:
     factors = [factor(text, parse_settings) for text in texts]
     return [variant.label for variant in expand(CHAIN, factors, strategy)]
 
@@ -36,14 +36,14 @@ SWEEP = ("sweep", "--chain", "read", "--dataset", "tiny-qa", "--no-mlflow", "--n
 
 
 def test_one_factor_changes_one_field_at_a_time_and_a_grid_all_combinations() -> None:
-    assert set(varied("k=2,4", "llm=titan,echo")) == {"k=2", "k=4", "llm=titan", "llm=echo"}
+    assert set(vary("k=2,4", "llm=titan,echo")) == {"k=2", "k=4", "llm=titan", "llm=echo"}
     expected = {"k=2, llm=titan", "k=2, llm=echo", "k=4, llm=titan", "k=4, llm=echo"}
-    assert set(varied("k=2,4", "llm=titan,echo", strategy="grid")) == expected
+    assert set(vary("k=2,4", "llm=titan,echo", strategy="grid")) == expected
 
 
 def test_the_largest_k_comes_first_and_variants_that_are_one_chain_are_run_once() -> None:
-    assert varied("k=1,10,4") == ["k=10", "k=4", "k=1"], "smaller ones come from the cache"
-    assert varied("k=5,3", "retriever=tiny") == ["k=5", "k=3"]
+    assert vary("k=1,10,4") == ["k=10", "k=4", "k=1"], "smaller ones come from the cache"
+    assert vary("k=5,3", "retriever=tiny") == ["k=5", "k=3"]
 
 
 def test_a_template_in_a_file_can_be_varied_and_equal_names_are_told_apart(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_template_in_a_file_can_be_varied_and_equal_names_are_told_apart(tmp_p
     [
         ("retriever=a,(rrf:a,b)", ("a", "rrf:a,b")),
         ('stop=["a","b"],["c"]', (["a", "b"], ["c"])),
-        ("system=(,x", ("(", "x")),  # what does not close holds nothing together
+        ("system=(,x", ("(", "x")),  # an open bracket groups nothing
     ],
 )
 def test_a_comma_in_brackets_belongs_to_its_value(text: str, values: tuple[Any, ...]) -> None:
@@ -85,7 +85,7 @@ def test_a_comma_in_brackets_belongs_to_its_value(text: str, values: tuple[Any, 
 )
 def test_what_cannot_be_varied_is_one_sentence(texts: tuple[str, ...], sentence: str) -> None:
     with pytest.raises(UsageError, match=sentence):
-        varied(*texts)
+        vary(*texts)
 
 
 def test_runs_are_named_after_their_variant_and_never_share_a_name() -> None:
@@ -146,7 +146,7 @@ def test_a_sweep_that_cannot_work_is_refused_before_anything_runs(
 
 def test_the_best_is_best_on_questions_that_all_variants_have_scored(cli: CommandLine) -> None:
     found = cli.json(*SWEEP, "--vary", "llm=picky,titan,echo")
-    assert found["failed"] == {}, "questions that failed are no failed variant"
+    assert found["failed"] == {}, "failed questions do not make a failed variant"
     means = [row["metrics"]["em"]["value"] for row in found["variants"]]
     assert means == sorted(means, reverse=True)
     gaps = [row["difference"] for row in found["variants"][1:]]

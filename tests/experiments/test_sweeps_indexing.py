@@ -155,17 +155,17 @@ def test_every_variant_has_its_own_index_and_costs(cli: CommandLine, workspace: 
 
 
 def test_the_same_sweep_again_builds_and_asks_nothing(cli: CommandLine, workspace: Path) -> None:
-    def built() -> dict[Path, int]:
+    def index_times() -> dict[Path, int]:
         manifests = (workspace / "indexes").glob("*/manifest.json")
         return {path: path.stat().st_mtime_ns for path in manifests}
 
     words = (*SWEEP, "--factor", "index.k1=0.9,1.6")
     assert cli(*words).code == 0
-    before = built()
+    before = index_times()
     assert len(before) == 2, "the index that is there already has k1 = 0.9"
     ran = cli(*words)
     assert ran.code == 0 and ran.err.count("had ended before") == 2
-    assert built() == before
+    assert index_times() == before
 
 
 @pytest.mark.slow

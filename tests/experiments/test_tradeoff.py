@@ -1,4 +1,4 @@
-"""What indexes give and cost: measured in processes of their own, kept, and the same on the command line."""
+"""Gains and costs of indexes: measured in processes of their own, stored, and the same on the command line."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def result(workspace: Path) -> TradeoffReport:
     return tradeoff
 
 
-def stored(workspace: Path, name: str) -> dict[str, Any]:
+def read_report(workspace: Path, name: str) -> dict[str, Any]:
     """The report of a trade-off without the lines that every stored experiment has."""
     report = json.loads((workspace / "experiments" / name / "report.json").read_text())
     return {key: value for key, value in report.items() if key not in ("request", "made", "seal")}
@@ -280,14 +280,14 @@ def test_an_index_that_failed_makes_the_exit_code_1_and_the_others_results_are_p
     hurt, whole = ran.json["points"]
     assert "passages.jsonl is missing or was changed" in hurt["error"] and hurt["single_ms"] is None
     assert whole["error"] == "" and whole["single_ms"] > 0
-    assert stored(made, "mixed") == ran.json
+    assert read_report(made, "mixed") == ran.json
 
 
 @pytest.mark.slow
 def test_the_command_line_prints_one_document_or_a_table(workspace: Path, cli: CommandLine) -> None:
     asked = ("tradeoff", "--index", "tiny", "--dataset", "tiny-qa", "-k", "3")
     document = cli.json(*asked, "--name", "as-json")
-    assert document == stored(workspace, "as-json")
+    assert document == read_report(workspace, "as-json")
     assert [point["index"] for point in document["points"]] == ["tiny"]
     table = cli(*asked).out
     assert "recall@k" in table and "k = 3, n = 8 questions of tiny-qa, 8 with gold pages" in table

@@ -1,7 +1,7 @@
-"""Published benchmarks: their titles and papers, the tables that are printed of them, and the digests of their questions.
+"""Published benchmarks: titles, papers, printed tables, and digests of the questions.
 
-A benchmark of a paper is registered by ``benchmark.py`` in its folder in ``rallebench/papers``; those here are benchmarks over
-data that a user fetches. Its suites name it by their trait ``benchmark``.
+The benchmark of a paper is registered by ``benchmark.py`` in its folder in ``rallebench/papers``; the benchmarks here
+use data that a user downloads. Suites name their benchmark by the trait ``benchmark``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Drawing = Callable[[PublishedTable], Iterator[Figure]]
 class Benchmark:
     """A published benchmark.
 
-    ``name``: as it is registered; ``title``: in print; ``paper``: its arXiv id. ``folder`` holds ``published/``, a JSON file for each printed table, and
-    ``official.json``, the digests of its questions. ``tables``: the first word of its tables' names; ``tables_title``: the
-    title above them, where it differs. ``first_suite``, ``first_table``: shown first. ``ready``: what works without a download,
-    a sentence that names each of ``languages``. ``needs_llm``: whether its suites cannot do without a model. ``order``: its
-    position in lists. ``plots``: table → its plots; ``drawings``: table → figures that are
-    printed only together with others, without our rows.
+    ``name``: its key in the registry; ``title``: in print; ``paper``: its arXiv id. ``folder`` holds ``published/``, a
+    JSON file for each printed table, and ``official.json``, the digests of its questions. ``tables``: the first word of
+    its tables' names; ``tables_title``: the title above them, if it differs. ``first_suite``, ``first_table``: shown
+    first. ``ready``: a sentence on use without a download that names each of ``languages``. ``needs_llm``: true if its
+    suites need a model. ``order``: its position in lists. ``plots``: table → its plots; ``drawings``: table → figures
+    that are printed together with others, without our rows.
     """
 
     name: str
@@ -106,7 +106,7 @@ _read = cache(read_table)
 
 
 def table_figures(table: PublishedTable) -> tuple[tuple[Figure, ...], tuple[Plot, ...]]:
-    """(figures of a printed table as they are, plots that our rows may join)."""
+    """(figures of a printed table without our rows, plots that our rows may join)."""
     drawn: list[Figure] = []
     plots: list[Plot] = []
     for value in benchmarks().values():

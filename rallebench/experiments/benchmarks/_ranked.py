@@ -1,7 +1,7 @@
-"""The common parts of benchmarks of retrieval: a run that retrieves and generates nothing, scored by its ranked list of
+"""Common parts of retrieval benchmarks: runs that retrieve and generate nothing, scored by the ranked list of
 documents.
 
-A document is relevant by its grade; the document that is the question itself is no hit, as in BEIR's own evaluation.
+Relevance is the gold's grade; a hit that is the question itself does not count, as in BEIR's own evaluation.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ WORDS = {"nDCG": "Normalised discounted gain", "R": "Share of the relevant docum
 Relevant = Callable[[Example], Mapping[str, float]]
 """Document → its grade."""
 Systems = Mapping[str, "IndexRecipe | None"]
-"""Kind or index → its recipe, None for an index that exists."""
+"""Kind or index → its recipe; None for an existing index."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """The indexes that are built over each corpus."""
+    """Settings of the indexes that are built over each corpus."""
 
     kinds: str = declare_list(
         "kinds of index, built over each corpus: bm25, flat, hnsw …; several with commas",
@@ -56,7 +56,7 @@ def by_grade(example: Example) -> Mapping[str, float]:
 def rank_scorer(
     columns: Sequence[str], judged: Mapping[str, Relevant]
 ) -> Callable[[Example, Episode], Values]:
-    """The scores ``nDCG@10``, ``R@100`` …; with several ways to judge, each with its name before: ``gold R@5``."""
+    """Scorer of ``nDCG@10``, ``R@100`` and so on; with several ways to judge, their names come first: ``gold R@5``."""
 
     def score(example: Example, episode: Episode) -> Values:
         pages = dict.fromkeys(hit.passage.page_id for hit in episode.hits)
@@ -76,7 +76,7 @@ def rank_scorer(
 
 
 def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Column → what it is."""
+    """Column → definition."""
     return {
         f"{name} {column}".strip(): f"{WORDS[column.partition('@')[0]]} among the first {column.partition('@')[2]}."
         for name in names
@@ -85,12 +85,12 @@ def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 def within(columns: Sequence[str], depth: int) -> tuple[str, ...]:
-    """The columns that so many documents tell something of."""
+    """The columns whose k is at most ``depth``."""
     return tuple(column for column in columns if int(column.partition("@")[2]) <= depth)
 
 
 def prepared_chain(request: ExperimentRequest, name: str, retriever: str, k: int) -> Chain:
-    """A shipped chain with its retriever and its model in place; the retriever may be an index that is not built yet."""
+    """A shipped chain with its retriever and model set; the retriever may be an index that is not built yet."""
     return override(request.workspace.chain(name), request.llm, retriever, k)
 
 
@@ -105,7 +105,7 @@ def ranked_run(
     metrics: tuple[str, ...] = (),
     file: Path | None = None,
 ) -> RunRequest:
-    """A chain over the questions, scored by what it retrieved; ``metrics`` are registered ones besides."""
+    """Run of a chain over the questions, scored by its hits; ``metrics``: further registered metrics."""
     scores, ref = definitions(columns, tuple(judged)), DatasetRef(dataset, str(file or ""))
     score = rank_scorer(columns, judged)
     bounds: Bounds = dict.fromkeys(scores, (0.0, 1.0))
@@ -140,14 +140,14 @@ def request_index(
 
 
 def average(results: Sequence[RunResult], metric: str) -> float | None:
-    """The mean over sets of the means over questions; None where a set has none."""
+    """Mean over sets of the means over questions; None if a set has none."""
     means = [result.mean(metric) for result in results]
     known = [mean for mean in means if mean is not None]
     return fmean(known) if known and len(known) == len(means) else None
 
 
 def mean_over_questions(results: Sequence[RunResult], metric: str) -> float | None:
-    """The mean over the questions of all sets."""
+    """Mean over the questions of all sets."""
     values: list[Any] = [
         value
         for result in results

@@ -1,7 +1,7 @@
-"""Articles of a MediaWiki's XML dump, streaming.
+"""Articles of a MediaWiki XML dump, streamed.
 
-Of a dump only pages of the article namespace (0) that are no redirects. The text is the last revision's that the dump holds,
-the date the first one's; a dump of current pages holds one revision each, whose date is that of the last edit.
+Only pages of the article namespace (0) that do not redirect. The text is that of the last revision in the dump, the
+date that of the first; a dump of current pages holds one revision each, dated by the last edit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNREAD = ("ref", "table", "gallery", "math", "timeline", "score", "syntaxhighli
 
 
 def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
-    """The pages of a dump. Raises BadFileError for what is no dump, and for one that ends in the middle."""
+    """Yield the pages of a dump. Raises BadFileError for another file, and for a dump that ends in the middle."""
     path = reading.source.path
     opened: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix.lower(), open)
     pages = most = 0
@@ -57,7 +57,7 @@ def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
 
 
 def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
-    """(fields, number of revisions) of every page; revisions are forgotten one by one."""
+    """(fields, number of revisions) of every page; revisions are not kept in memory."""
     entry: dict[str, Any] = {"redirect": False}
     revisions = 0
     root: Any = None
@@ -94,7 +94,7 @@ def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def plain(wikitext: str) -> str:
-    """Wikitext as plain text: without templates, tables, references, pictures and categories; links are their words.
+    """Wikitext as plain text: without templates, tables, references, images and categories; links become their words.
 
     >>> plain("'''Titan''' is a [[moon|natural satellite]].{{cite|x}}<ref>Book</ref>\\n[[File:T.jpg|thumb|A [[moon]]]]\\n== Orbit ==\\nIt is slow.")
     'Titan is a natural satellite.\\n\\nOrbit\\nIt is slow.'

@@ -1,6 +1,6 @@
-"""Random articles from a MediaWiki's API, the one builder of datasets that goes online.
+"""Random articles from a MediaWiki API, the only dataset builder that goes online.
 
-As its documentation asks, requests come one after another, name the program, and wait where the server says that it is busy:
+As its documentation asks, requests come one after another, name the program, and wait when the server is busy:
 ``maxlag``, ``ratelimited``, the statuses 429, 502, 503 and 504, and ``Retry-After``.
 """
 
@@ -23,13 +23,13 @@ from rallebench.experiments.builders._source import SourceArticle
 
 SECONDS = 30.0
 DRAW = 500
-"""The most random pages in one reply of the API."""
+"""Largest number of random pages in one reply of the API."""
 DRAWS = 5
-"""Draws in a row that may bring no new page: a small wiki has no more."""
+"""Draws in a row without a new page before the wiki counts as exhausted."""
 LAG = "5"
-"""Seconds that the server's copies may lag; with a longer lag it refuses the request as busy."""
+"""Seconds that the server's replicas may lag; with a longer lag it refuses the request as busy."""
 TRIES, WAIT, MOST_WAIT = 4, 5.0, 60.0
-"""Tries with a busy server, the seconds between them where it names none, and the most seconds."""
+"""Tries with a busy server, seconds between them if it names none, and the longest wait in seconds."""
 BUSY = frozenset((429, 502, 503, 504))
 BUSY_CODES = frozenset(("maxlag", "ratelimited", "readonly"))
 GONE, EMPTY = "no longer there", "without text"
@@ -42,10 +42,10 @@ def random_articles(
     passed_over: Counter[str] | None = None,
     notes: list[str] | None = None,
 ) -> Iterator[SourceArticle]:
-    """``number`` articles of namespace 0, not those that are ``known``, with the time of their first revision.
+    """``number`` articles of namespace 0 that are not ``known``, with the time of their first revision.
 
-    A page without text is counted in ``passed_over``; ``notes`` says where the wiki has fewer pages. Raises BackendError if the
-    API cannot be asked.
+    A page without text is counted in ``passed_over``; ``notes`` says if the wiki has fewer pages. Raises BackendError
+    if the API cannot be asked.
     """
     seen = set(known)
     number += len(seen)
@@ -63,7 +63,7 @@ def random_articles(
 
 
 def _drawn_pages(api: str, number: int, seen: set[str]) -> Iterator[str]:
-    """Ids of pages that are not yet ``seen``, which they then are, until there are ``number``."""
+    """Ids of ``number`` pages that are not yet in ``seen``; adds them to it."""
     in_vain = 0
     while len(seen) < number and in_vain < DRAWS:
         most = str(min(DRAW, number - len(seen)))
@@ -77,7 +77,7 @@ def _drawn_pages(api: str, number: int, seen: set[str]) -> Iterator[str]:
 
 
 def _article(api: str, page: str) -> SourceArticle | str:
-    """The article, or why there is none. A reply may bring the text only when it is continued."""
+    """The article, or the reason why it is missing. A reply may contain the text only after a continuation."""
     options = {
         "prop": "extracts|revisions|info",
         "explaintext": "1",
@@ -105,7 +105,7 @@ def _article(api: str, page: str) -> SourceArticle | str:
 
 
 def _entries(reply: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """The objects of a list of the reply; old wikis have an object in its place."""
+    """The objects of a list in the reply; old wikis send an object instead."""
     query = reply.get("query")
     value = query.get(name) if isinstance(query, dict) else None
     values = value.values() if isinstance(value, dict) else value or ()
@@ -113,7 +113,7 @@ def _entries(reply: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _query(api: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """The reply, asked for again while the server is busy. Raises BackendError."""
+    """The reply; repeats the request while the server is busy. Raises BackendError."""
     fixed = {"action": "query", "format": "json", "formatversion": "2", "maxlag": LAG}
     address = f"{api}?{urllib.parse.urlencode({**fixed, **query})}"
     why = ""
@@ -131,10 +131,10 @@ def _query(api: str, query: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _request(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
-    """(seconds to wait, the reply, or why the server wants to be asked again). Raises BackendError."""
+    """(seconds to wait, the reply, or the reason to ask again). Raises BackendError."""
     try:
         if urllib.parse.urlsplit(api).scheme not in ("http", "https"):
-            raise ValueError("it is no http address")
+            raise ValueError("it is not an http address")
         request = urllib.request.Request(
             address, headers={"User-Agent": f"rallebench/{__version__}"}
         )
@@ -155,7 +155,8 @@ def _request(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
 
 
 def _read(api: str, content: bytes) -> dict[str, Any] | str:
-    """The reply, or what a busy server says. Raises BackendError for another error and for what is no reply of an API."""
+    """The reply, or the message of a busy server. Raises BackendError for another error and for a reply that no API
+    sends."""
     try:
         reply = json.loads(content)
     except ValueError:
@@ -179,7 +180,7 @@ def _read(api: str, content: bytes) -> dict[str, Any] | str:
 
 
 def _check_warnings(api: str, reply: Mapping[str, Any]) -> None:
-    """Raise BackendError where the wiki cannot give the text of its articles."""
+    """Raise BackendError if the wiki cannot send the text of its articles."""
     warnings = json.dumps(reply.get("warnings") or "")
     if "nrecognized value" in warnings and "extracts" in warnings:
         raise BackendError(
@@ -198,7 +199,7 @@ def _wait(retry_after: str | None) -> float:
 
 
 def _pause(seconds: float) -> None:
-    """Wait these seconds. Raises StoppedError if the work is stopped meanwhile."""
+    """Wait. Raises StoppedError if the work is stopped meanwhile."""
     stop, woken = stop_of_thread(), threading.Event()
     with stop.waking(woken.set):
         woken.wait(seconds)

@@ -10,8 +10,8 @@ from rallebench.core.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class SourceArticle:
-    """``date`` as it was written, '' if there is none. ``question`` and ``answers``: what the article brings with it.
-    ``wikitext``: whether the text is MediaWiki's, see ``plain_text``."""
+    """An article. ``date``: as written, or ''. ``question`` and ``answers``: supplied by the source. ``wikitext``: true
+    if the text is MediaWiki markup, see ``plain_text``."""
 
     id: str
     title: str
@@ -25,7 +25,8 @@ class SourceArticle:
 
 @dataclass
 class SourceReading:
-    """A source while it is read. ``passed_over``: reason → number of entries that are no articles; ``notes``: for the user."""
+    """State of reading a source. ``passed_over``: reason → number of entries that were not taken as articles;
+    ``notes``: for the user."""
 
     source: Source
     passed_over: Counter[str] = field(default_factory=Counter)

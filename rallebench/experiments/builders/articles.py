@@ -1,6 +1,7 @@
-"""Articles to make questions of: a folder, a JSON-lines list, a corpus, a MediaWiki dump, or MediaWiki's API if asked for.
+"""Source articles of questions: a folder, a JSON-lines list, a corpus, a MediaWiki dump or, on request, a MediaWiki
+API.
 
-They stream: memory holds one article at a time. An entry that cannot be read is counted and named, never fatal.
+They are streamed: memory holds one article at a time. An unreadable entry is counted and named, never fatal.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
 DUMPS = (".xml", ".xml.bz2", ".xml.gz")
 DRAWN = 100
-"""Articles that are drawn online where no limit is given."""
+"""Number of articles that are drawn online without a limit."""
 LISTS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 ID = ("id", "doc_id", "docid", "_id", "pageid", "page_id")
@@ -47,7 +48,7 @@ QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
 
 @dataclass(frozen=True, slots=True)
 class ArticleSettings:
-    """The settings of every builder that say which articles it takes."""
+    """Settings on the source of articles, which every builder has."""
 
     articles: str = ""
     source: str = "auto"
@@ -92,7 +93,7 @@ def choose_source(request: ExperimentRequest) -> tuple[str, Path]:
 
 
 def read_articles(kind: str, path: Path) -> tuple[SourceReading, Iterator[SourceArticle]]:
-    """The articles of a source, in its order, ids made distinct. Raises BadFileError while reading if it holds none."""
+    """The articles of a source in order, with distinct ids. Raises BadFileError while reading if it holds none."""
     reading = SourceReading(Source(path, Problems(skip=True)))
     if kind == "dump":
         from rallebench.experiments.builders._mediawiki import read_dump
@@ -113,7 +114,7 @@ def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
 def draw_articles(
     articles: Iterator[SourceArticle], number: int | None, at_random: bool, seed: int
 ) -> Iterator[SourceArticle]:
-    """The first ``number`` articles, or ``number`` drawn at random, which are all in memory; all articles if None."""
+    """The first ``number`` articles, or ``number`` drawn at random, held in memory; all articles if None."""
     if number is None or not at_random:
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
@@ -141,7 +142,7 @@ def plain_text(article: SourceArticle) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArticleInput:
-    """An article of the source. ``same``: the fields that name the earlier article which it repeats, {} without one."""
+    """An article of the source. ``same``: fields that name the earlier article of equal text, {} without one."""
 
     id: str
     article: SourceArticle
@@ -158,11 +159,11 @@ def articles_stage(
     api: str = "",
     too_short: str = "not longer than wanted",
 ) -> RowsRequest[ArticleInput]:
-    """The first stage of a builder: the articles with more than ``length`` characters, each only once.
+    """The first stage of a builder: articles with more than ``length`` characters, without repetitions.
 
-    A row has id, title, url, date, characters, content, and the question and answers that the article brings. ``api``: of the
-    kind mediawiki, whose articles are drawn online; ``too_short``: the reason of a short article. Raises BadFileError while
-    reading a source without articles.
+    A row has id, title, url, date, characters, content, and the question and answers of the article, if it has any.
+    ``api``: address of a MediaWiki API, from which articles are drawn; ``too_short``: the reason for leaving out a
+    short article. Raises BadFileError while reading a source without articles.
     """
     seed = request.read(ArticleSettings).seed if at_random else 0
     titles: dict[str, str] = {}
@@ -208,7 +209,7 @@ def source_notes(articles: RowFile) -> list[str]:
 def _draw_from_source(
     kind: str, path: Path, limit: int | None, at_random: bool, seed: int, summary: dict[str, Any]
 ) -> Iterator[SourceArticle]:
-    """The drawn articles of a source; ``summary`` then says what was left out of it."""
+    """The drawn articles of a source; adds the skipped entries to ``summary``."""
     reading, articles = read_articles(kind, path)
     number = 0
     for article in draw_articles(articles, limit, at_random, seed):
@@ -228,7 +229,7 @@ def _draw_from_source(
 def _online(
     request: ExperimentRequest, api: str, summary: dict[str, Any]
 ) -> Iterator[SourceArticle]:
-    """Those that an earlier session drew, then new ones; ``summary`` then says what was left out."""
+    """Articles of earlier sessions, then new ones; adds the skipped ones to ``summary``."""
     from rallebench.experiments.builders._mediawiki_api import random_articles
 
     drawn_rows = RowFile(request.folder / "1-articles.jsonl")
@@ -247,7 +248,7 @@ def _online(
 
 
 def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:
-    """Why and of which earlier article this one is a duplicate; {} if it is none."""
+    """Reason and earlier article if this one is a duplicate; else {}."""
     title, text = " ".join(article.title.casefold().split()), digest(article.text)[:16]
     for reason, seen, key in (("same title", titles, title), ("same text", texts, text)):
         if key and key in seen:
@@ -256,7 +257,7 @@ def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str])
     return {}
 
 
-# ── the kinds ────────────────────────────────────────────────────────────────
+# the kinds
 
 
 def _read_lines(reading: SourceReading) -> Iterator[SourceArticle]:
@@ -279,7 +280,7 @@ def _first(row: Json, names: tuple[str, ...]) -> Any:
 
 
 def _documents(reading: SourceReading) -> Iterator[SourceArticle]:
-    """The files of a folder; a date that begins a file's name is its date."""
+    """The files of a folder; a date at the beginning of a file name is its date."""
     for passage in read_corpus(reading.source.path, form="folder", source=reading.source):
         begun = re.match(r"\d{4}-\d{2}-\d{2}", Path(passage.doc_id).name)
         yield SourceArticle(
@@ -288,7 +289,7 @@ def _documents(reading: SourceReading) -> Iterator[SourceArticle]:
 
 
 def _pages(reading: SourceReading) -> Iterator[SourceArticle]:
-    """The pages of a corpus: neighbouring passages of one page are one article."""
+    """The pages of a corpus: adjacent passages of one page are one article."""
     path = reading.source.path
     form = IMPORTED if is_imported(path) else ""
     passages = read_corpus(path, form=form, source=reading.source)
@@ -297,11 +298,12 @@ def _pages(reading: SourceReading) -> Iterator[SourceArticle]:
         yield SourceArticle(page, titles[0], "\n".join(texts))
 
 
-# ── dates ────────────────────────────────────────────────────────────────────
+# dates
 
 
 def read_date(text: str) -> datetime | None:
-    """A date in ISO's form, with or without a time, year first with slashes, or Chinese; UTC. None for anything else.
+    """A date in ISO form with or without time, with the year first and slashes, or in Chinese; UTC. None for anything
+    else.
 
     >>> read_date("2022-05-21T00:21:46Z").isoformat(), read_date("2021/3/4").isoformat(), read_date("2023年7月1日").date().isoformat()
     ('2022-05-21T00:21:46+00:00', '2021-03-04T00:00:00+00:00', '2023-07-01')
@@ -323,7 +325,7 @@ def read_date(text: str) -> datetime | None:
 
 
 def read_dates(path: str) -> dict[str, str]:
-    """Article id or title → date: one JSON object, or lines of two columns with a tab. Raises BadFileError."""
+    """Article id or title → date, from one JSON object, or from lines of two columns with a tab. Raises BadFileError."""
     file = Path(path).expanduser()
     if file.suffix.lower() == ".json":
         value = read_json(file)

@@ -1,6 +1,6 @@
-"""The common parts of the builders: their prompts, the state of a row, and replies read as a yes or no or as questions.
+"""Common parts of the builders: prompts, the state of a row, and replies parsed as yes or no, or as questions.
 
-A reply that is not clear is None and counted, never guessed.
+An unclear reply is None and counted, never guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rallebench.core.verdicts import read_verdict
 
 
 def keep_state(reason: str) -> Row:
-    """The fields of a row that is left out for a reason, or kept without one."""
+    """Fields of a row that is left out for a reason, or kept without one."""
     return {"keep": not reason, "why": reason}
 
 
@@ -26,8 +26,8 @@ def kept_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Prompt → its text without the blank lines around it. ``fields``: prompt, without .txt → the names that it must hold in braces;
-    ``own``: a folder of the user's prompts, or ''. Raises BadFileError."""
+    """Prompt → its text, stripped. ``fields``: prompt without .txt → names that it must contain in braces; ``own``: a
+    folder of the user's prompts, or ''. Raises BadFileError."""
     find_wording(own, [(f"making/{maker}", f"{name}.txt") for name in fields])
     return {
         name: prompt_text(f"making/{maker}", f"{name}.txt", own, needed).strip()
@@ -45,20 +45,20 @@ _DECLINED = re.compile(
 _NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d+[.):]|Q(?:uestion)?\s*\d*\s*[:.)])\s*")
 _GREETING = re.compile(r"^(?:sure|certainly|of course|okay)\s*[!,.:]\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGNORECASE)
-"""The numbering before a question on its line."""
+"""Numbering at the beginning of a line with a question."""
 
 
 def declined(text: str) -> bool:
-    """Return whether an answer says that it has none.
+    """Return whether an answer is a refusal.
 
-    >>> declined("I don't know."), declined("That is not known to me."), declined("Nobody knows his name better than Ada."), declined("")
+    >>> declined("I don't know."), declined("That is not known to me."), declined("She knows his name better than Ada."), declined("")
     (True, True, False, True)
     """
     return not text.strip() or bool(_DECLINED.search(text.replace("’", "'")))
 
 
 def parse_fields(reply: Reply, name: str) -> Mapping[str, Any]:
-    """The JSON object with the field ``name`` that a tool call or the text holds, its keys in lower case; {} if none does."""
+    """The JSON object with the field ``name`` in a tool call or the text, with keys in lower case; {} without one."""
     schema = {"type": "object", "required": [name]}
     for value in json_in(reply, schema):
         if isinstance(value, Mapping):
@@ -87,13 +87,13 @@ def _truth(value: Any) -> bool | None:
 
 
 def one_line(value: Any) -> str:
-    """A text or a number as one line; what is neither is ''."""
+    """A text or a number as one line; '' for anything else."""
     plain = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return " ".join(str(value).split()) if plain else ""
 
 
 def text_lines(value: Any) -> tuple[str, ...]:
-    """The texts and numbers of a list, or the one that is no list, as lines; blank ones are left out."""
+    """Texts and numbers of a list, or a single one, as lines without blank ones."""
     return tuple(filter(None, map(one_line, value if isinstance(value, list) else [value])))
 
 

@@ -10,7 +10,8 @@ from rallebench.core.types import Json
 
 @dataclass(frozen=True, slots=True)
 class RowState:
-    """Kept, or left out for the reason ``why``. ``unknown``: a verdict could not be read; ``error``: a request failed."""
+    """State of a row: kept, or left out for the reason ``why``. ``unknown``: a verdict could not be read; ``error``: a
+    request failed."""
 
     why: str = ""
     unknown: bool = False
@@ -28,7 +29,7 @@ class RowState:
 
 @dataclass(frozen=True, slots=True)
 class ArticleRow:
-    """A row of the stage of articles. ``question`` and ``answers``: those that the article brings with it."""
+    """A row of the stage of articles. ``question`` and ``answers``: supplied by the source."""
 
     id: str
     title: str = ""

@@ -1,7 +1,8 @@
-"""Questions made by putting the rows of a table into templates, as R-Eval makes its scholar and entity questions (Tu et al. 2024).
+"""Questions made by filling templates with the rows of tables, as R-Eval makes its scholar and entity questions (Tu et
+al. 2024).
 
-Three stages: the templates of a file, those that a model proposes, and the questions. A question that fits several rows has
-all their answers or is left out; either way they are counted.
+Three stages: the templates of a file, the templates that a model proposes, and the questions. A question that fits
+several rows has all their answers or is left out; both are counted.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class TemplateSettings:
 
 @dataclass(frozen=True)
 class TemplatePlan:
-    """The checked inputs of the stages. ``number``: questions at most; ``environment``: as the records name it."""
+    """The checked inputs of the stages. ``number``: most questions; ``environment``: its name in the records."""
 
     request: ExperimentRequest
     settings: TemplateSettings
@@ -126,7 +127,7 @@ def templates(request: ExperimentRequest) -> Experiment:
 
 
 def make_plan(request: ExperimentRequest) -> TemplatePlan:
-    """The plan, with the tables read; every fault of the request shows here. Raises UsageError."""
+    """The plan with its tables. All faults of the request are raised here, as UsageError."""
     s = request.read(TemplateSettings)
     if request.settings["articles"]:
         raise UsageError(
@@ -213,7 +214,7 @@ def _proposed_rows(plan: TemplatePlan, known_rows: Sequence[Row]) -> RowsRequest
 
 
 def _usable(plan: TemplatePlan, row: Row) -> Template:
-    """The template of a row; one that a person wrote is checked as those of the file were."""
+    """The template of a row; a template edited by a person is checked like those of the file."""
     parts = {name: row[name] for name in Template.model_fields if row.get(name)}
     where = f"The template {row['id']!r} in {plan.request.folder}"
     template = parse_template(parts, list(plan.tables), str(row["id"]), where)
@@ -222,7 +223,7 @@ def _usable(plan: TemplatePlan, row: Row) -> Template:
 
 
 def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Template]:
-    """Each template's questions, at most as many as are asked for in all, in the order in which they are taken."""
+    """The questions of each template, in the order in which they are taken, at most as many as are requested in all."""
     s = plan.settings
     left_out: Counter[str] = Counter()
     notes: list[str] = []

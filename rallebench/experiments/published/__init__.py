@@ -1,1 +1,1 @@
-"""Tables that papers print: their values, their drawings, our rows beside theirs, and the papers' own questions."""
+"""Tables printed in papers: their values, their drawings, our rows beside theirs, and the papers' own questions."""

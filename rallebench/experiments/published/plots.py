@@ -1,4 +1,4 @@
-"""The drawings of printed tables: the axis and the series of each."""
+"""Drawings of printed tables: the axis and the series of each."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from rallebench.core.tables import Figure, FigureKind
 from rallebench.experiments.published.tables import PublishedRow, PublishedTable
 
 OURS = "ours: "
-"""The beginning of the name of a series, or of a row, of ours."""
+"""Beginning of the names of our series and rows."""
 AVERAGE = "Avg"
-"""The column of a mean over all sets, which is in no drawing."""
+"""Column with the mean over all sets, which no drawing has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A drawing of a table. ``columns``, names or patterns, run along it, a series for each row; or ``along``, a setting of the rows, of
-    whose series ``by`` is a setting, too, and the one column is drawn. ``where``: settings of the drawn rows; ``each``: a setting for
-    each of whose values, which the title's {} is, there is a drawing; ``cut``: the beginning of columns that their labels lack.
-    ``bubble``: the columns are x, y and size. ``high``: the least end of a radar's axes."""
+    """A drawing of a table.
+
+    ``columns``: names or patterns of the columns along the axis, a series for each row. Or ``along``: a setting of the
+    rows along the axis, with the setting ``by`` for the series, of one column. ``where``: settings of the drawn rows;
+    ``each``: a setting with a drawing for each of its values, which replaces {} in the title; ``cut``: the beginning of
+    columns that is not part of their labels. ``bubble``: the columns are x, y and size. ``high``: the lowest end of a
+    radar's axes.
+    """
 
     title: str
     columns: tuple[str, ...] = ("*",)
@@ -71,18 +75,18 @@ class Plot:
 
 
 def rim(series: Mapping[str, Iterable[tuple[Any, ...]]]) -> float:
-    """The end of a radar's axes: the next ten above the largest figure."""
+    """The end of a radar's axes: the next multiple of ten above the largest figure."""
     values = (getattr(y, "value", y) for points in series.values() for _, y in points)
     return 10.0 * math.ceil(max(values, default=10.0) / 10)
 
 
 def fit_plots(plots: Iterable[Plot], table: PublishedTable) -> tuple[Plot, ...]:
-    """The plots with the names of the table's columns."""
+    """The plots with the column names of the table."""
     return tuple(fitted for plot in plots for fitted in _fit(plot, table))
 
 
 def _fit(plot: Plot, table: PublishedTable) -> Iterator[Plot]:
-    """The plot with its columns by name, one for each value of ``each``; radars of one table have one rim."""
+    """The plot with its columns by name, one for each value of ``each``; radars of one table have one scale."""
     chosen = (name for pattern in plot.columns for name in fnmatch.filter(table.columns, pattern))
     columns = tuple(name for name in chosen if name != AVERAGE)
     high = 0.0

@@ -1,7 +1,7 @@
 """Our figures in the form of a printed table: the cells that may stand beside it, and the remaining differences.
 
-A cell stands beside the paper's only where split, metric and the questions themselves (``official.py``) are the paper's. Other
-differences, such as the wording of the prompts or the corpus, are said below the table.
+A cell stands beside the paper's only if split, metric and questions (``official.py``) are the paper's. Other
+differences, such as the wording of the prompts or the corpus, are named below the table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ def own_row(
     differs: Iterable[str] = (),
     **settings: Any,
 ) -> OwnRow:
-    """The row of a printed table, of means as shares where the paper prints percentages; those without a value are left out."""
+    """A row for a printed table; means are shares if the paper prints percentages, and cells without a value are left
+    out."""
     printed = published_table(table)
     scored = {
         column: mean.times(100 if "percent" in printed.unit(column) else 1)
@@ -36,7 +37,8 @@ def own_row(
 
 
 def unlike(ours: str, theirs: str, n: int, printed: int | None) -> str:
-    """Why figures of ``n`` questions of the set ``ours`` are not like those of ``printed`` ones of ``theirs``; '' if they are.
+    """Reason why figures of ``n`` questions of the set ``ours`` are not comparable with those of ``printed`` questions
+    of ``theirs``; '' if they are.
 
     >>> unlike("en", "en", 300, 300), unlike("en", "en", 20, 300)
     ('', "ours are of 20 questions, the paper's of 300")

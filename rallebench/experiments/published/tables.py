@@ -1,6 +1,6 @@
-"""Tables that papers print, as values.
+"""Tables printed in papers, as values.
 
-Percentages stay percentages, as printed; ``null`` is a cell that is not printed. ``source`` names the paper and its table,
+Percentages stay percentages, as printed; ``null`` is a cell without a figure. ``source`` names the paper and its table,
 ``doubts`` lists disagreements with other figures of the paper.
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 from rallebench.core.files import read_object
 
 FREE = "free"
-"""``columns`` of a file of facts from a paper's running text, whose rows have columns of their own."""
+"""``columns`` of a file with facts from a paper's running text; its rows have columns of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """``values``: column → what is printed, None where nothing is; ``brackets``: column → the second value of that cell. ``own``: it
-    is a row of ours in the form of a printed one, whose values are means."""
+    """A row. ``values``: column → printed figure, or None; ``brackets``: column → second value of that cell. ``own``:
+    true for our row in the form of a printed one, whose values are means."""
 
     system: str
     settings: Mapping[str, Any]
@@ -32,9 +32,9 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A printed table. ``columns``: () where every row has its own. ``units``, ``digits``: for all columns, or a mapping from
-    column, pattern or ``default``; digits after the point, -3 for thousands. ``n``: the number of questions, or a mapping from a set
-    or language; None where it is not printed."""
+    """A printed table. ``columns``: () if every row has its own. ``units``, ``digits``: for all columns, or a mapping
+    from column, pattern or ``default``; digits after the point, -3 for thousands. ``n``: number of questions, or a
+    mapping from a set or language; None if not printed."""
 
     name: str
     about: str
@@ -73,7 +73,7 @@ class PublishedTable:
         return str(_find_entry(self.units, column, ""))
 
     def cell_text(self, row: PublishedRow, column: str) -> str:
-        """A cell as the paper prints it, '' where it prints none.
+        """A cell as printed, '' for an empty one.
 
         >>> row = PublishedRow("Baseline", {}, {"tokens": 14_000, "relevance": 4.8})
         >>> digits = {"tokens": -3, "default": 2}
@@ -87,13 +87,13 @@ class PublishedTable:
         return self.number(column, value)
 
     def number(self, column: str, value: float) -> str:
-        """A number with as many digits as the paper prints in a column."""
+        """A number with the digits that the paper prints in a column."""
         digits = _find_entry(self.digits, column, 0)
         return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
 
 
 def read_table(path: Path) -> PublishedTable:
-    """The table of a file, whose name without suffix is the table's."""
+    """The table in a file; its name is that of the file without suffix."""
     value = read_object(path)
     rows = (
         PublishedRow(row["system"], row["settings"], row["values"], row.get("brackets", {}))
@@ -114,7 +114,7 @@ def read_table(path: Path) -> PublishedTable:
 
 
 def _find_entry(by_column: Any, column: str, absent: Any) -> Any:
-    """The entry for a column: its own, that of a pattern, or the default."""
+    """The entry for a column: its own, that of a matching pattern, or the default."""
     if not isinstance(by_column, Mapping):
         return by_column
     pattern = next((key for key in by_column if "*" in key and fnmatch(column, key)), "default")

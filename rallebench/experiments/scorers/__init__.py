@@ -1,4 +1,4 @@
-"""Scorers of prediction files that other programs wrote."""
+"""Scorers of prediction files written by other programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps: one chain, some of its fields varied, every variant a run of its own that is compared with the others."""
+"""Sweeps: variations of some fields of a chain; every variant is a run that is compared with the others."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from rallebench.core.types import Chain
 MOST_VARIANTS = 64
 STRATEGIES = ("one-factor", "grid")
 INDEX = "index."
-"""The beginning of the names of fields of the index that a chain searches."""
+"""Prefix of the fields of the searched index."""
 OF_AN_ACTION = ("k", "template", "dialect", "target")
 _GENERATION = """
 max_tokens temperature seed stop system top_p top_k min_p repetition_penalty frequency_penalty
 presence_penalty logit_bias response_format logprobs top_logprobs chat_template_kwargs
 """
 GENERATION = tuple(_GENERATION.split())
-"""The known generation settings of language models; any other name would change nothing."""
+"""Known generation settings of language models; any other name would change nothing."""
 _FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
-"""The form of a path, which no template has."""
+"""Form of a path; no template has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A field of the chain and the values that it takes: ``k``, ``retriever``, ``llm``, a generation setting,
-    ``N.field`` for action N, counted from 1, or ``index.field`` of the index that is searched. ``labels``: how each
-    value is called in names and plots."""
+    """A field of the chain and its values: ``k``, ``retriever``, ``llm``, a generation setting, ``N.field`` for action
+    N, counted from 1, or ``index.field`` of the searched index. ``labels``: the names of the values in run names and
+    plots."""
 
     field: str
     values: tuple[Any, ...]
@@ -43,9 +43,10 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One variant: ``changes``, field → label of its value ({} = the chain as it is), and the chain itself.
+    """A variant: ``changes``, field → label of its value ({}: the chain unchanged), and the chain itself.
 
-    ``index``: what is changed of the index that the chain searches, see ``sweeps.indexing``; {} = nothing."""
+    ``index``: changes of the searched index, see ``sweeps.indexing``; {}: none.
+    """
 
     changes: Mapping[str, str]
     chain: Chain
@@ -150,7 +151,7 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
 
 
 def remarks(variants: Sequence[Variant]) -> list[str]:
-    """Remarks on fields that a user may have confused: ``top_k`` is no number of passages."""
+    """Remarks on fields that a user may have confused, such as ``top_k`` with the number of passages."""
     names = {name for variant in variants for name in variant.changes}
     varied = sorted(name for name in names if name.rpartition(".")[2] == "top_k")
     actions = [action for variant in variants for action in variant.chain.actions]

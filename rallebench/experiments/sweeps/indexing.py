@@ -1,8 +1,8 @@
-"""Sweeps over indexing: ``index.chunk_size``, ``index.encoder`` … vary the index that the chain's retriever is.
+"""Sweeps over indexing: ``index.chunk_size``, ``index.encoder`` and others vary the index of the chain's retriever.
 
-The retriever of the chain says what stays: its corpus, kind, encoder, chunking and settings; a variant changes some of
-that, and ``rallebench.workspace.indexes.ensure`` finds or builds the index. Of a combination, such as the hybrid of an
-import, all indexes are varied, and combined as before.
+The retriever of the chain gives the defaults: its corpus, kind, encoder, chunking and settings. A variant changes some
+of them, and ``rallebench.workspace.indexes.ensure`` finds or builds the index. For a combination, such as the hybrid of
+an import, all indexes are varied and combined as before.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
 WHOLE = ("whole", "none", 0, None)
-"""Chunk sizes that mean: do not cut."""
+"""Chunk sizes that stand for whole documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariedRetriever:
-    """The retriever of a chain with other indexes. ``recipes``: its own index → the recipe of the one in its place."""
+    """The retriever of a chain with other indexes. ``recipes``: its own index → the recipe of the replacement."""
 
     workspace: WorkspaceFolder
     name: str
     recipes: Mapping[str, IndexRecipe]
 
     def reference(self, names: Mapping[str, str]) -> str:
-        """Its name in a chain; ``names``: its own index → the name of the one in its place."""
+        """Its name in a chain; ``names``: its own index → the name of the replacement."""
         return _reference(self.workspace, self.name, names)
 
 
@@ -57,7 +57,7 @@ def _reference(workspace: WorkspaceFolder, name: str, names: Mapping[str, str]) 
 def retrievers(
     workspace: WorkspaceFolder, variants: Sequence[Variant]
 ) -> list[VariedRetriever | None]:
-    """The retriever of every variant, None for one that leaves the index as it is. Raises UsageError; builds nothing."""
+    """The retriever of every variant, None for a variant with the same index. Raises UsageError; builds nothing."""
     return [_retriever(workspace, variant) if variant.index else None for variant in variants]
 
 
@@ -123,7 +123,7 @@ def _index(base: IndexRecipe, variant: Variant) -> IndexRecipe:
 
 
 def chain_retriever(chain: Chain) -> str:
-    """The one retriever that the chain asks. Raises UsageError if there is none, or are several."""
+    """The only retriever of the chain. Raises UsageError if there is none, or several."""
     actions = [action for action in chain.actions if action.kind == "retrieve" and action.template]
     names = list(dict.fromkeys(action.target for action in actions))
     if not names:
@@ -138,13 +138,13 @@ def chain_retriever(chain: Chain) -> str:
 
 
 def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecipe:
-    """The index that is varied. ``corpus``: another one than its own, or ''."""
+    """The varied index. ``corpus``: another corpus, or ''."""
     manifest = workspace.manifests().get(retriever)
     if manifest is None and retriever in STARTER_INDEXES:
         own = starter_recipe(retriever)
     elif manifest is None:
         raise UsageError(
-            f"index.… varies one index, and {retriever!r} is none of this workspace; give the chain an index: "
+            f"index.… varies one index, and {retriever!r} is not in this workspace; give the chain an index: "
             f"{', '.join(dict.fromkeys([*STARTER_INDEXES, *workspace.manifests()]))}."
         )
     else:
@@ -167,7 +167,7 @@ def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecip
 def _source_documents(
     workspace: WorkspaceFolder, index: str, corpus: str, chunking: Chunking | None
 ) -> Path:
-    """The documents that an index was made of: its own passages, if they were not cut out of something."""
+    """The source documents of an index: its own passages if they were not cut."""
     if chunking is None:
         return workspace.indexes / index
     if is_imported(workspace.corpora / corpus):
@@ -179,7 +179,7 @@ def _source_documents(
 
 
 def _chunking(base: Chunking | None, varied: Mapping[str, Any]) -> Chunking | None:
-    """The base's chunking with some of it changed. An overlap of ``30%`` is that share of the size, rounded."""
+    """The chunking of the base with changes. An overlap of ``30%`` is that share of the size, rounded."""
     if not varied:
         return base
     size, overlap = varied.get("chunk_size"), varied.get("chunk_overlap")

@@ -1,4 +1,4 @@
-"""The ended variants of a sweep, compared: which is the best, and whether that is more than chance."""
+"""The finished variants of a sweep, compared: the best one, and whether the difference is significant."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 
 def open_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> RankingReport:
-    """A stored sweep: its variants that have ended, ranked by ``metric``, and why the others have not. Raises UsageError if
-    there is none."""
+    """A stored sweep: its finished variants ranked by ``metric``, and the reasons against the others. Raises UsageError
+    if there is none."""
     stored = ExperimentStore(workspace.path).open(name, "sweep")
     if stored.kind != "sweep":
-        raise UsageError(f"{name!r} is no sweep but a {stored.kind}; choose another name.")
+        raise UsageError(f"{name!r} is not a sweep but a {stored.kind}; choose another name.")
     ended: dict[str, str] = {}
     missing: dict[str, str] = {}
     for label, run in stored.runs.items():
@@ -49,8 +49,8 @@ def rank_runs(
 ) -> RankingReport:
     """Rank the runs of a sweep (run → variant): best first with every metric, and the verdict.
 
-    ``by``: the metric that ranks them; default: the one that fits the chains and their gold. Of equal ones the cheapest is first.
-    ``failed``: variant → sentence. Raises UsageError for a metric that cannot decide.
+    ``by``: the ranking metric; default: the one that fits the chains and their gold. Of equal runs the cheapest is
+    first. ``failed``: variant → sentence. Raises UsageError for a metric that cannot decide.
     """
     by = deciding(by) if by else ""
     folders = {run: RunFolder.open(workspace.runs, run) for run in labels}
@@ -127,7 +127,7 @@ def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str,
 
 
 def _verdict(compared: Comparison, labels: Mapping[str, str]) -> str:
-    """The winner, in one sentence that claims no more than the numbers show."""
+    """The winner in one sentence that claims no more than the numbers show."""
     means = compared.cells[compared.metric]
     runs = [side.name for side in compared.sides]
     top = _rank(means[0].value, True)
@@ -160,18 +160,17 @@ def _value(mean: Estimate | None) -> float | None:
 
 
 def headline(metrics: Mapping[str, Estimate]) -> str:
-    """The metric to show for a variant that is compared with no other; '' if it has none."""
+    """The metric to show for a single variant; '' if it has none."""
     return deciding_metric(name for name, mean in metrics.items() if mean.value is not None)
 
 
 def _rank(value: float | None, upward: bool) -> float:
-    """Less is better; values that differ by rounding alone have the same rank."""
+    """Rank of a value, lower is better; values that differ by rounding alone are equal."""
     return float("inf") if value is None else round(-value if upward else value, 9)
 
 
 def _cost(run: RunFolder, report: RunReport) -> tuple[float, int, float]:
-    """The cost that ranks variants of equal score: tokens read and written, passages asked for, seconds; not counted is the
-    most."""
+    """The cost that ranks variants of equal score: tokens, requested passages, seconds; uncounted tokens rank last."""
     spent = report.cost.total if report.cost else CostTotal()
     read, written = spent.prompt_tokens, spent.completion_tokens
     chain = run.description().chain
@@ -186,7 +185,7 @@ def _cost(run: RunFolder, report: RunReport) -> tuple[float, int, float]:
 
 
 def deciding(by: str) -> str:
-    """The metric's whole name. Raises UsageError for one that is unknown, or of which neither more nor less is better."""
+    """The full name of a metric. Raises UsageError for an unknown metric, or one without a better direction."""
     entry = metric(by)
     if entry.traits.get("higher_is_better", True) is None:
         raise UsageError(

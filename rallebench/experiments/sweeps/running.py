@@ -94,7 +94,7 @@ def sweep_settings(
 
 
 def sweep_variants(settings: Json) -> list[Variant]:
-    """The variants that a sweep's settings ask for. Raises UsageError."""
+    """The variants of a sweep, from its settings. Raises UsageError."""
     values = fill(SweepSettings, settings)
     factors = [factor(text, parse_settings) for text in values.vary]
     return expand(chain_from_json(values.chain), factors, values.strategy)
@@ -139,7 +139,7 @@ def sweep(request: ExperimentRequest) -> Experiment:
 def _ensure_indexes(
     variant: Variant, retriever: indexing.VariedRetriever
 ) -> Generator[IndexRequest, IndexResult, tuple[str, tuple[str, ...]]]:
-    """Request the indexes of a variant; returns (the name of the retriever made of them, their own names)."""
+    """Request the indexes of a variant; returns (the name of the combined retriever, the names of the indexes)."""
     names = {}
     for member, recipe in retriever.recipes.items():
         of = f", {member}" if len(retriever.recipes) > 1 else ""
@@ -149,7 +149,7 @@ def _ensure_indexes(
 
 
 def _run(request: ExperimentRequest, settings: SweepSettings, variant: Variant) -> PreparedRun:
-    """The variant's run, checked. Raises UsageError."""
+    """The checked run of a variant. Raises UsageError."""
     workspace: WorkspaceFolder = request.workspace
     name = run_name(request.name, variant.label)
     exists = (workspace.runs / name).exists()
@@ -168,7 +168,7 @@ def _run(request: ExperimentRequest, settings: SweepSettings, variant: Variant) 
     known = not exists or ExperimentStore(workspace.path).exists(request.name)
     if not known and not is_of(RunFolder.open(workspace.runs, name), prepared.request):
         raise UsageError(
-            f"The run {name!r} exists already and is of no sweep {request.name!r}; choose another name."
+            f"The run {name!r} exists already and does not belong to the sweep {request.name!r}; choose another name."
         )
     return prepared
 
@@ -182,13 +182,13 @@ def chain_entry(
     batch_size: int,
     run: str,
 ) -> dict[str, Any]:
-    """A chain of a batch, as its settings have it. ``file``: named in errors; ``run``: the name of its run."""
+    """The entry of a chain in the settings of a batch. ``file``: named in errors; ``run``: the name of its run."""
     own = {"file": file, "chain": chain_to_json(chain), "dataset": dataset, "limit": limit}
     return {**own, **_sampled_setting(sampled), "batch_size": batch_size, "run": run}
 
 
 def _sampled_setting(sampled: bool) -> dict[str, bool]:
-    """The setting of drawn questions; requests without it keep their digest."""
+    """The setting for drawn questions; requests without it keep their digest."""
     return {"sampled": True} if sampled else {}
 
 
@@ -212,7 +212,7 @@ def batch(request: ExperimentRequest) -> Experiment:
             failed[label] = str(error)
     try:
         result = rank_runs(request.workspace, title, ended, failed)
-    except RalleError as error:  # they have different questions: beside each other without a winner
+    except RalleError as error:  # different questions have no common winner
         result = list_unranked(title, ended, failed, str(error))
     return Report(failed=failed, result=result)
 
@@ -220,7 +220,7 @@ def batch(request: ExperimentRequest) -> Experiment:
 def _chain_run(
     request: ExperimentRequest, settings: BatchSettings, label: str, entry: BatchedChain
 ) -> RunRequest:
-    """The chain's run, checked. Raises UsageError, which names the chain's file."""
+    """The checked run of a chain. Raises UsageError with the chain's file."""
     workspace = request.workspace
     try:
         prepared = prepare_run(

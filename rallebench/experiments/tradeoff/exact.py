@@ -1,8 +1,8 @@
-"""The questions as vectors, and the exact nearest passages of each: the program that a trade-off measures indexes against.
+"""Program that encodes the questions and finds the exact nearest passages of each, against which indexes are measured.
 
-The job: ``workspace``, ``index`` (an index over vectors), ``texts``, ``k``. Its line: ``vectors`` (base64 of float32, n rows),
-``encode_ms`` (of one query), ``nearest`` (per question the ids of the k nearest, more where some tie; None where no exact
-vectors of this corpus and encoder are stored).
+The job: ``workspace``, ``index`` (an index over vectors), ``texts``, ``k``. Its line: ``vectors`` (base64 of float32, n
+rows), ``encode_ms`` (of one query), ``nearest`` (per question the ids of the k nearest, more with ties; None if no
+exact vectors of this corpus and encoder are stored).
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 ENCODE_SAMPLE = 20
 PIECE = 16_384
-"""Vectors that are compared at once."""
+"""Number of vectors that are compared at once."""
 TIES, TIE = 16, 1e-6
-"""The most passages that may tie with the k-th nearest; inner products in float32 within this difference tie."""
+"""Most passages that may tie with the k-th nearest; inner products in float32 within this difference tie."""
 EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 
 
 def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The program of a process: yields progress, then the questions' vectors, milliseconds and nearest ids."""
+    """Run the program: yields progress, then vectors, milliseconds and nearest ids of the questions."""
     import numpy as np
 
     workspace, texts = WorkspaceFolder(job["workspace"]), job["texts"]
@@ -64,7 +64,7 @@ def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def nearest_ids(
     workspace: WorkspaceFolder, manifest: Manifest, queries: NDArray[np.float32], k: int
 ) -> list[set[str]] | None:
-    """Per query the ids of the k nearest passages, from an exact index over the same vectors, else from stored ones."""
+    """Ids of the k nearest passages of each query, from an exact index over the same vectors, else from stored vectors."""
     alike = {
         name: other
         for name, other in workspace.manifests().items()
@@ -106,7 +106,7 @@ def _by_stored_vectors(
 
 
 def _with_ties(store: PassageStore, scores: Any, rows: Any, k: int) -> list[set[str]]:
-    """The ids of the k nearest, and of those that tie with the last of them: each is as right as another."""
+    """Ids of the k nearest and of those that tie with the last."""
     last = scores[:, min(k, scores.shape[1]) - 1]
     return [
         {store[int(row)].doc_id for row, score in zip(nearest, values) if score >= least - TIE}
@@ -117,7 +117,7 @@ def _with_ties(store: PassageStore, scores: Any, rows: Any, k: int) -> list[set[
 def nearest_rows(
     vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """The largest inner products with (n, dim) vectors and their rows, both (q, k), best first; reads them in pieces."""
+    """Largest inner products with (n, dim) vectors and their rows, both (q, k), best first; reads them in pieces."""
     import numpy as np
 
     best = np.full((len(queries), 0), 0.0, dtype=np.float32)

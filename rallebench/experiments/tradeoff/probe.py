@@ -1,8 +1,8 @@
-"""One index in a process of its own, so that its memory and its time are its own.
+"""Program that measures the memory and time of one index in a process of its own.
 
-The job: ``workspace``, ``index``, ``k``, ``texts``, ``vectors`` (of the texts, as ``exact`` prints them, for an index over
-vectors; else None), ``settings`` (those of the search, one measurement each), ``batch``, ``rounds``. A line: ``knobs``, ``docs``
-and ``pages`` (per query, best first), ``single_ms``, ``batch_ms``, ``ram``.
+The job: ``workspace``, ``index``, ``k``, ``texts``, ``vectors`` (of the texts, as ``exact`` prints them, for an index
+over vectors; else None), ``settings`` (of the search, one measurement each), ``batch``, ``rounds``. A line: ``knobs``,
+``docs`` and ``pages`` (per query, best first), ``single_ms``, ``batch_ms``, ``ram``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from rallebench.workspace.opening import Encoders, open_combination, open_llm, o
 from rallebench.workspace.paths import WorkspaceFolder
 
 LIBRARIES = ("numpy", "bm25s", "faiss", "hnswlib")
-"""Imported before memory is read for the first time, where they are installed: code is no index."""
+"""Modules, if installed, that are imported before the first reading of memory, because code is not part of an index."""
 MODULES: Mapping[str, str] = {"faiss-cpu": "faiss"}
-"""Package → module, where the two have different names."""
+"""Package → module, if the names differ."""
 
 SINGLE_SECONDS = 10.0
-"""Time for queries asked one by one; a slow index is timed on fewer of them."""
+"""Longest time for queries asked one by one; a slow index is timed on fewer of them."""
 
 Search = Callable[[Sequence[int]], "list[list[Passage]]"]
 
@@ -62,7 +62,7 @@ def search_costs(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _libraries(job: Mapping[str, Any]) -> Sequence[str]:
-    """The packages that a search of this index imports: those of its kind, or of each part of a combination."""
+    """Packages imported by a search of this index: those of its kind, or of each part of a combination."""
     if not job.get("vectors"):
         return LIBRARIES
     kind = read_manifest(WorkspaceFolder(job["workspace"]).indexes / job["index"]).kind
@@ -72,7 +72,7 @@ def _libraries(job: Mapping[str, Any]) -> Sequence[str]:
 
 
 def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
-    """An index over vectors, asked with vectors: the encoder stays outside."""
+    """An index over vectors, queried by vectors, so that the encoder stays outside."""
     import numpy as np
 
     folder = WorkspaceFolder(job["workspace"]).indexes / job["index"]
@@ -95,7 +95,7 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
 
 
 def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
-    """Any other retriever, asked with texts."""
+    """Any other retriever, queried by texts."""
     retriever = _open(WorkspaceFolder(job["workspace"]), job["index"], Encoders())
     texts = job["texts"]
 
@@ -112,7 +112,7 @@ def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
 
 
 def _open(workspace: WorkspaceFolder, name: str, encoders: Encoders) -> Any:
-    """An index, or a combination with all that it is made of."""
+    """Open an index, or a combination with all its parts."""
     entry = workspace.retriever(name)
     if entry is None:
         return list(open_retriever(workspace, name, encoders))[-1]

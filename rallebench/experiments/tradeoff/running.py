@@ -28,7 +28,7 @@ from rallebench.workspace.indexes.recipes import starter_recipe
 from rallebench.workspace.paths import WorkspaceFolder
 
 QUALITY = {"Rprec": 1, "success_rate@1": 1, "success_rate@5": 5, "success_rate@10": 10}
-"""Metrics of the retrieved pages, and the k from which they are defined."""
+"""Metrics of the retrieved pages, and the smallest k that defines each."""
 
 BATCH, ROUNDS = 64, 3
 PROGRAMS = "rallebench.experiments.tradeoff"
@@ -36,7 +36,7 @@ PROGRAMS = "rallebench.experiments.tradeoff"
 
 @dataclass(frozen=True, slots=True)
 class TradeoffSettings:
-    """The stored settings of a trade-off. ``sweep``: setting of a search → its values, in place of each kind's own."""
+    """The stored settings of a trade-off. ``sweep``: search setting → its values, in place of each kind's own."""
 
     indexes: Sequence[str]
     dataset: str
@@ -51,7 +51,7 @@ def tradeoff_settings(
     k: int = 10,
     swept: Mapping[str, Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
-    """The settings of a trade-off. ``swept``: setting of a search → its values, in place of each kind's own."""
+    """The settings of a trade-off. ``swept``: search setting → its values, in place of each kind's own."""
     values = {name: list(values) for name, values in (swept or {}).items()}
     return {"indexes": list(indexes), "dataset": dataset, "k": k, "sweep": values}
 
@@ -77,7 +77,7 @@ def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
 def search_settings(
     kind: str, swept: Mapping[str, Sequence[Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """The search settings that are tried for a kind: one after the other swept, its default among them.
+    """Search settings to try for a kind: one setting after the other is varied, the default among its values.
 
     ``swept``: setting → values in place of the kind's own; settings that the kind lacks are left out.
     """
@@ -132,7 +132,7 @@ def _points(
     index: str,
     exact: Exact,
 ) -> Generator[MeasureRequest, Any, list[Point]]:
-    """The points of one retriever; ``index``: its folder, where it is an index."""
+    """The points of one retriever; ``index``: its folder, if it is an index."""
     workspace, k = request.workspace, settings.k
     manifests = workspace.manifests()
     manifest = manifests.get(index)
@@ -140,7 +140,7 @@ def _points(
     job = {
         "workspace": str(workspace.path),
         "index": index,
-        # they say which build of the index was measured
+        # identify the measured build of the index
         "fingerprints": [manifests[part].fingerprint for part in parts if part in manifests],
         "k": k,
         "texts": [example.question.text for example in examples],
@@ -185,7 +185,7 @@ def _points(
 def _check(
     workspace: WorkspaceFolder, indexes: Sequence[str], k: int, swept: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Raise UsageError for an unknown index, for k, for a setting that no index has, and for a value it cannot take."""
+    """Raise UsageError for an unknown index, a bad k, and search settings or values that no index accepts."""
     if not indexes:
         raise UsageError("No index is chosen; name at least one.")
     for name in set(indexes) - workspace.retrievers().keys():
@@ -206,7 +206,7 @@ def _check(
 
 
 def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> float:
-    """The mean share of the exact k nearest among the retrieved ``ids``."""
+    """Mean share of the exact k nearest among the retrieved ``ids``."""
     shares = [
         min(1.0, len(set(exact).intersection(hits)) / min(k, len(exact)))
         for hits, exact in zip(ids, nearest)
@@ -216,7 +216,7 @@ def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: i
 
 
 def _quality(pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int) -> dict[str, Any]:
-    """Means over the questions that have gold pages, of the metrics that k allows."""
+    """Means over the questions with gold pages, of the metrics that k allows."""
     names = [name for name, least in QUALITY.items() if least <= k]
     values: dict[str, list[float]] = {name: [] for name in names}
     count = 0

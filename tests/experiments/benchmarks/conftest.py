@@ -1,4 +1,4 @@
-"""What the benchmarks beyond the papers share in tests."""
+"""Common parts of the tests of benchmarks that belong to no paper."""
 
 from __future__ import annotations
 

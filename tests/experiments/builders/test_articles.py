@@ -137,7 +137,9 @@ def test_a_long_dump_takes_the_memory_of_a_page(tmp_path: Path) -> None:
         for number in range(60):
             handle.write(page.format(number))
         handle.write("</mediawiki>")
-    next(iter(read_articles("dump", tmp_path / "w.xml.bz2")[1]))  # what is imported then counts not
+    next(
+        iter(read_articles("dump", tmp_path / "w.xml.bz2")[1])
+    )  # imports of this call do not count
     tracemalloc.start()
     count = sum(1 for _ in read_articles("dump", tmp_path / "w.xml.bz2")[1])
     most = tracemalloc.get_traced_memory()[1]

@@ -22,13 +22,13 @@ from rallebench.experiments.builders._mediawiki_api import MOST_WAIT, WAIT, rand
 FIRST_REVISION = [{"timestamp": "2022-01-01T00:00:00Z"}]
 
 
-def query_of(handler: Handler) -> dict[str, str]:
+def parse_query(handler: Handler) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlparse(handler.path).query).items()}
 
 
 def wiki(handler: Handler) -> None:
     """Four pages in one order, each draw from the next on; the second has no text, and every one another revision."""
-    query, owner = query_of(handler), handler.owner
+    query, owner = parse_query(handler), handler.owner
     if query.get("list") == "random":
         start = owner.draws = getattr(owner, "draws", -1) + 1  # type: ignore[attr-defined]
         pages = [{"id": (start + n) % 4 + 1, "ns": 0} for n in range(4)]
@@ -42,16 +42,16 @@ def wiki(handler: Handler) -> None:
     handler.send(200, json.dumps(reply).encode())
 
 
-def articles_of(reply: Any) -> Behaviour:
+def answer_articles(reply: Any) -> Behaviour:
     """The wiki, but a question about a page is answered so."""
-    return lambda handler: (wiki if "list" in query_of(handler) else send_json(reply))(handler)
+    return lambda handler: (wiki if "list" in parse_query(handler) else send_json(reply))(handler)
 
 
 def error(code: str, info: str = "Waiting for db1: 9 seconds lagged") -> dict[str, Any]:
     return {"error": {"code": code, "info": info, "docref": "See https://w/w/api.php"}}
 
 
-def api_of(server: Loopback) -> str:
+def api_address(server: Loopback) -> str:
     return f"http://127.0.0.1:{server.port}/w/api.php"
 
 
@@ -64,13 +64,13 @@ def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def ids(server: Loopback, number: int, **more: Any) -> list[str]:
-    return [article.id for article in random_articles(api_of(server), number, **more)]
+    return [article.id for article in random_articles(api_address(server), number, **more)]
 
 
 def test_articles_have_their_first_date_and_pages_without_text_are_counted() -> None:
     passed_over, notes = Counter[str](), list[str]()
     with Loopback(wiki) as server:
-        articles = [*random_articles(api_of(server), 3, (), passed_over, notes)]
+        articles = [*random_articles(api_address(server), 3, (), passed_over, notes)]
         queries = [parse_qs(urlparse(path).query) for path in server.paths]
     assert [(a.id, a.title, a.text, a.url, a.date[:4]) for a in articles] == [
         ("1", "T1", "text 1", "u", "2022"),
@@ -145,7 +145,7 @@ def test_a_wait_ends_when_the_work_is_stopped() -> None:
 
 def test_a_text_that_comes_when_the_reply_is_continued_is_read() -> None:
     def in_pieces(handler: Handler) -> None:
-        query = query_of(handler)
+        query = parse_query(handler)
         if "list" in query or "excontinue" in query:
             return wiki(handler)
         page = {"pageid": 1, "title": "T1", "revisions": FIRST_REVISION}
@@ -153,13 +153,15 @@ def test_a_text_that_comes_when_the_reply_is_continued_is_read() -> None:
         return send_json({"query": {"pages": [page]}, "continue": more})(handler)
 
     with Loopback(in_pieces) as server:
-        (article,) = random_articles(api_of(server), 1)
+        (article,) = random_articles(api_address(server), 1)
     assert (article.text, article.date) == ("text 1", "2022-01-01T00:00:00Z")
 
 
 def test_a_page_that_is_gone_or_a_redirect_without_text_is_counted() -> None:
-    gone = articles_of({"query": {"pages": [{"pageid": 1, "missing": True}]}})
-    turned = articles_of({"query": {"pages": [{"pageid": 1, "redirect": True, "extract": " \n"}]}})
+    gone = answer_articles({"query": {"pages": [{"pageid": 1, "missing": True}]}})
+    turned = answer_articles(
+        {"query": {"pages": [{"pageid": 1, "redirect": True, "extract": " \n"}]}}
+    )
     passed_over = Counter[str]()
     for behaviour in (gone, turned):
         with Loopback(behaviour) as server:
@@ -169,7 +171,7 @@ def test_a_page_that_is_gone_or_a_redirect_without_text_is_counted() -> None:
 
 def test_an_old_wiki_that_answers_with_objects_is_read() -> None:
     page = {"pageid": 1, "title": "T", "extract": "text", "revisions": FIRST_REVISION}
-    with Loopback(articles_of({"query": {"pages": {"1": page}}})) as server:
+    with Loopback(answer_articles({"query": {"pages": {"1": page}}})) as server:
         assert ids(server, 1) == ["1"]
 
 
@@ -188,7 +190,7 @@ REFUSALS: Mapping[str, tuple[Behaviour, str]] = {
     "not there": (send_json({}, 404), "refuses the request (HTTP 404 Not Found)"),
     "hung up": (Handler.drop, "cannot be asked"),
     "no extension": (
-        articles_of({**NO_EXTRACTS, "query": {"pages": [{"pageid": 1}]}}),
+        answer_articles({**NO_EXTRACTS, "query": {"pages": [{"pageid": 1}]}}),
         "lacks the extension TextExtracts",
     ),
     "always busy": (send_json(error("maxlag")), "is busy (Waiting for db1: 9 seconds lagged)"),
@@ -208,7 +210,7 @@ def test_what_the_server_refuses_is_one_sentence(kind: str, waits: list[float]) 
     with Loopback(behaviour) as server, pytest.raises(BackendError) as caught:
         ids(server, 1)
     said = str(caught.value)
-    assert api_of(server) in said and words in said and "\n" not in said and said.endswith(".")
+    assert api_address(server) in said and words in said and "\n" not in said and said.endswith(".")
 
 
 @pytest.mark.parametrize(
@@ -230,7 +232,7 @@ def cli(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Iterator[CommandLi
 
 
 def pairs(server: Loopback) -> tuple[str, ...]:
-    return ("source=mediawiki", f"api={api_of(server)}", "length=3", "questions=0", *OFF)
+    return ("source=mediawiki", f"api={api_address(server)}", "length=3", "questions=0", *OFF)
 
 
 def test_articles_drawn_are_not_drawn_again_and_the_rest_is_counted(cli: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""What models reply is read where it is clear, whatever stands around it, and is None where it is not."""
+"""Replies of models are read whatever stands around their content, and are None if unclear."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def made(
+def build_templates(
     folder: Path,
     *templates: dict[str, Any],
     name: str = "own",
@@ -74,7 +74,7 @@ def made(
     return build(space, "templates", name, BUILDERS.settings("templates", given), "", llm, limit)
 
 
-def asked(done: ExperimentResult) -> dict[str, tuple[str, ...]]:
+def read_answers(done: ExperimentResult) -> dict[str, tuple[str, ...]]:
     return {
         example.question.text: example.gold.answers
         for example in read_questions(Path(done.files[0]))
@@ -127,20 +127,20 @@ def test_a_template_gives_these_questions_and_counts_the_others(
     left_out: dict[str, int],
 ) -> None:
     """Ambiguous questions, second hops, the best row, counts; of two authors of a name no question is made."""
-    done = made(folder, template, several=several)
+    done = build_templates(folder, template, several=several)
     answers = {
         part: answers
-        for question, answers in asked(done).items()
+        for question, answers in read_answers(done).items()
         for part in questions
         if part in question
     }
-    assert answers == questions and len(asked(done)) == len(questions)
+    assert answers == questions and len(read_answers(done)) == len(questions)
     assert done.stored.stages["3-questions"].left_out == left_out
 
 
 def test_several_rows_with_one_answer_are_no_ambiguity(folder: Path) -> None:
     (folder / "books.csv").write_text(BOOKS.replace("2005", "1990"), encoding="utf-8")
-    assert asked(made(folder, YEAR))["When did Tide appear?"] == ("1990",)
+    assert read_answers(build_templates(folder, YEAR))["When did Tide appear?"] == ("1990",)
 
 
 def test_a_tie_of_the_best_rows_is_no_question(folder: Path) -> None:
@@ -151,8 +151,8 @@ def test_a_tie_of_the_best_rows_is_no_question(folder: Path) -> None:
         "answer": "book.title",
         "best": "book.year",
     }
-    done = made(folder, earliest)
-    assert list(asked(done).values()) == [("Moss",), ("Tide",)]
+    done = build_templates(folder, earliest)
+    assert list(read_answers(done).values()) == [("Moss",), ("Tide",)]
     left_out = done.stored.stages["3-questions"].left_out
     assert left_out == {"with several equally good answers": 1}
 
@@ -162,7 +162,7 @@ def test_relation_templates_over_triples_ask_one_hop_and_two_with_all_names(fold
     country = {"question": "In which country was {head_name} born?", "answer": "then.tail_name"}
     child = {"question": "Who is a child of {head_name}?", "answer": "tail_name", "several": "all"}
     then = {"table": "facts", "as": "then", "on": "tail = head"}
-    done = made(
+    done = build_templates(
         folder,
         {**born, "where": {"relation": "P19"}},
         {**country, "where": {"relation": "P19", "then.relation": "P17"}, "join": then},
@@ -170,7 +170,7 @@ def test_relation_templates_over_triples_ask_one_hop_and_two_with_all_names(fold
         tables=str(folder / "facts.tsv"),
         labels=str(folder / "labels.txt"),
     )
-    assert asked(done) == {
+    assert read_answers(done) == {
         "Where was Ada Quill born?": ("Lakeview", "Lake View"),
         "Where was Bo Lind born?": ("Tarnwick",),
         "In which country was Ada Quill born?": ("Merland",),
@@ -189,8 +189,10 @@ def test_frequent_and_rare_entities_of_triples_are_told_apart(folder: Path) -> N
     assert bands["m3"] == (1, "rare")
     assert bands["r3"][0] == 2 and bands["r3"][1] != "rare"
     few = {"question": "What is P1 of {head}?", "answer": "tail", "where": {"head_band": "rare"}}
-    done = made(folder, {**few, "several": "all"}, tables=str(folder / "many.tsv"), limit=5)
-    assert all(question.startswith("What is P1 of m") for question in asked(done))
+    done = build_templates(
+        folder, {**few, "several": "all"}, tables=str(folder / "many.tsv"), limit=5
+    )
+    assert all(question.startswith("What is P1 of m") for question in read_answers(done))
 
 
 def test_triples_whose_entities_are_all_alike_have_no_bands(folder: Path) -> None:
@@ -201,37 +203,43 @@ def test_triples_whose_entities_are_all_alike_have_no_bands(folder: Path) -> Non
 @pytest.mark.parametrize("band", ["frequent", "rare"])
 def test_the_starters_triples_make_questions_of_either_kind(folder: Path, band: str) -> None:
     templates = STARTER / "triples" / "templates" / f"{band}.json"
-    done = made(folder, tables="starter-triples", templates=str(templates), limit=8, name=band)
-    assert len(asked(done)) == 8
-    assert all(answers and not answers[0].startswith("X") for answers in asked(done).values())
+    done = build_templates(
+        folder, tables="starter-triples", templates=str(templates), limit=8, name=band
+    )
+    assert len(read_answers(done)) == 8
+    assert all(
+        answers and not answers[0].startswith("X") for answers in read_answers(done).values()
+    )
 
 
 def test_a_header_of_triples_is_no_triple_and_that_of_a_corpus_is_refused(folder: Path) -> None:
     file = folder / "few.tsv"
     born = {"question": "Where was {head} born?", "answer": "tail", "table": "few"}
     file.write_text("Head\tRelation\tTail\nAda\tP19\tLakeview\n")
-    assert asked(made(folder, born, tables=str(file))) == {"Where was Ada born?": ("Lakeview",)}
+    assert read_answers(build_templates(folder, born, tables=str(file))) == {
+        "Where was Ada born?": ("Lakeview",)
+    }
     file.write_text("id\ttext\ttitle\n1\tThe Danube reaches the Black Sea.\tDanube\n")
     why = r"few.tsv, line 1 names the columns id, text, title, and .* save the table as \.csv"
     for skip_bad in (False, True):
         with pytest.raises(BadFileError, match=why):
-            made(folder, born, tables=str(file), skip_bad=skip_bad, name="corpus")
+            build_templates(folder, born, tables=str(file), skip_bad=skip_bad, name="corpus")
     file.write_text("Title\tP1\tText\n")
     with pytest.raises(BadFileError, match=why.replace("id, text, title", "Title, P1, Text")):
-        made(folder, born, tables=str(file), name="any-order")
+        build_templates(folder, born, tables=str(file), name="any-order")
 
 
 def test_the_same_seed_draws_the_same_questions_and_templates_take_turns(folder: Path) -> None:
     first, again, other = (
-        made(folder, YEAR, WRITER, name=name, limit=4, seed=seed)
+        build_templates(folder, YEAR, WRITER, name=name, limit=4, seed=seed)
         for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
-    assert asked(first) == asked(again) != asked(other)
+    assert read_answers(first) == read_answers(again) != read_answers(other)
     assert list(first.stored.counts["by_template"].values()) == [2, 2]
 
 
 def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(folder: Path) -> None:
-    done = made(folder, {**WRITER, "id": "writer", "level": "KA"}, environment="scholar")
+    done = build_templates(folder, {**WRITER, "id": "writer", "level": "KA"}, environment="scholar")
     record = json.loads(Path(done.files[0]).read_text(encoding="utf-8").splitlines()[0])
     names = ("environment", "dataset", "level", "template", "hops")
     assert [record[name] for name in names] == ["scholar", "own", "KA", "writer", 2]
@@ -242,18 +250,18 @@ def test_records_say_where_they_come_from_and_are_written_in_r_evals_form_too(fo
 
 
 def test_templates_of_a_model_are_checked_against_the_columns(folder: Path) -> None:
-    done = made(folder, llm="writes", propose=5, tables=str(folder / "books.csv"))
+    done = build_templates(folder, llm="writes", propose=5, tables=str(folder / "books.csv"))
     assert done.stored.counts["by_template"].keys() == {"books-1"}
-    assert asked(done)["Who wrote Moss, of 1990?"] == ("a2",)
+    assert read_answers(done)["Who wrote Moss, of 1990?"] == ("a2",)
     why = done.stored.stages["2-proposed"].left_out
     assert len(why) == 3 and any("'weight'" in reason for reason in why)
 
 
 def test_without_a_usable_template_or_a_question_it_ends_in_a_sentence(folder: Path) -> None:
     with pytest.raises(BadFileError, match="No template can be used"):
-        made(folder, llm="mute", propose=3)
+        build_templates(folder, llm="mute", propose=3)
     with pytest.raises(BadFileError, match="No template gives a question"):
-        made(folder, {**YEAR, "where": {"title": "Nothing"}}, name="none")
+        build_templates(folder, {**YEAR, "where": {"title": "Nothing"}}, name="none")
 
 
 BOOK = {"table": "books", "question": "Who is {title}?", "answer": "year"}
@@ -281,7 +289,7 @@ BOOK = {"table": "books", "question": "Who is {title}?", "answer": "year"}
 )
 def test_a_wrong_template_writes_nothing(folder: Path, template: dict[str, Any], why: str) -> None:
     with pytest.raises(UsageError, match=why):
-        made(folder, template)
+        build_templates(folder, template)
     assert not (folder / "space" / "experiments").exists()
 
 
@@ -301,28 +309,28 @@ def test_what_is_missing_is_one_sentence(
 ) -> None:
     own = {"tables": str(folder / "books.csv"), "templates": str(folder / "none.json")}
     with pytest.raises(kind, match=why):
-        made(folder, **{**own, **settings})
+        build_templates(folder, **{**own, **settings})
 
 
 def test_bad_rows_end_it_with_their_line_or_are_left_out_if_chosen(folder: Path) -> None:
     (folder / "books.csv").write_text(BOOKS + "6,Torn\n", encoding="utf-8")
     with pytest.raises(BadFileError, match="line 7 has 2 fields"):
-        made(folder, YEAR)
-    assert len(asked(made(folder, YEAR, skip_bad=True))) == 3
+        build_templates(folder, YEAR)
+    assert len(read_answers(build_templates(folder, YEAR, skip_bad=True))) == 3
 
 
 def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
     """As after kill -9: the dataset is there, its sha256 was not recorded yet."""
     template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
-    first = made(folder, template)
+    first = build_templates(folder, template)
     questions = Path(first.files[0])
     record = first.folder / "written.json"
     record.write_text(json.dumps({"sha256": {}, "writing": list(first.files)}))
-    assert made(folder, template).files == first.files and read_questions(questions)
+    assert build_templates(folder, template).files == first.files and read_questions(questions)
     assert json.loads(record.read_text())["writing"] == []
     record.unlink()
     with pytest.raises(UsageError, match="exists already and was not made here"):
-        made(folder, template)
+        build_templates(folder, template)
 
 
 def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
@@ -344,7 +352,7 @@ def test_a_plan_names_the_stages_and_asks_no_model(folder: Path) -> None:
 def test_the_starters_scholar_questions_are_of_its_templates(folder: Path, kind: str) -> None:
     name = f"starter-scholar-{kind}"
     path = STARTER / "scholars" / "templates" / f"{kind}.json"
-    done = made(folder, dataset=name, tables="starter-scholars", templates=str(path))
+    done = build_templates(folder, dataset=name, tables="starter-scholars", templates=str(path))
     committed = STARTER / "questions" / f"{name}.jsonl"
     assert Path(done.files[0]).read_bytes() == committed.read_bytes()
     rows = read_lines(committed)

@@ -1,7 +1,7 @@
 """BEIR (Thakur et al. 2021, arXiv:2104.08663): retrieval alone over sets in BEIR's form, a folder each.
 
-Every set is searched by an index of every kind that is named, over its own corpus, or by an index that exists. Beside the
-figures stand those of BM25 as BEIR printed them and as Pyserini reproduces them.
+Every set is searched by an index of each chosen kind over its corpus, or by an existing index. The figures of BM25 as
+printed by BEIR and as reproduced by Pyserini stand beside ours.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PRINTED = "beir_table2"
 FETCH = "curl -LO https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/scifact.zip && unzip scifact.zip"
 HEADLINE = "nDCG@10"
 WORDS, FLAT = "bm25", "BM25 flat"
-"""Our kind of index, and the printed column of the same: title and text searched as one field."""
+"""Our kind of index, and the printed column of the same kind: title and text searched as one field."""
 DIFFERS = (
     "Lucene stems English words; the bm25 here leaves out the same stop words and stems none.",
 )
@@ -70,7 +70,8 @@ class BeirSettings:
 
 @dataclass(frozen=True, slots=True)
 class BeirSet:
-    """``notes``: on its language, and on judged queries that are missing or have no relevant passage."""
+    """A set with its questions. ``notes``: on its language, and on judged queries that are missing or lack a relevant
+    passage."""
 
     name: str
     folder: Path
@@ -80,14 +81,14 @@ class BeirSet:
 
 
 def sets_in(folder: Path) -> dict[str, Path]:
-    """Name → folder of every set in BEIR's form: the folder itself, or those in it."""
+    """Name → folder of every set in BEIR's form: the folder itself, or its subfolders."""
     if recognises(folder):
         return {folder.resolve().name: folder}
     return {path.name: path for path in sorted(folder.iterdir()) if recognises(path)}
 
 
 def read_sets(request: ExperimentRequest, s: BeirSettings) -> list[BeirSet]:
-    """All that is named, read and checked. Raises UsageError, NotFoundError, BadFileError."""
+    """Read and check the chosen sets. Raises UsageError, NotFoundError, BadFileError."""
     folder = request.workspace.data(s.data, f"a folder in BEIR's form, as after `{FETCH}`")
     known = sets_in(folder) if folder.is_dir() else {}
     if not known:
@@ -207,7 +208,7 @@ def _sets_table(
     papers: Mapping[str, Mapping[str, Any]],
     printed: Sequence[str],
 ) -> Table:
-    """A row for each set: ours, then the ``printed`` columns of ``papers``; with several sets their mean below."""
+    """A row for each set: our columns, then the ``printed`` columns of ``papers``; the mean below several sets."""
     rows: list[tuple[Any, ...]] = []
     for name, by in results.items():
         ours = (by[s].means.get(column) for s in systems for column in columns)

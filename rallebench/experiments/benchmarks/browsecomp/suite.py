@@ -1,7 +1,9 @@
-"""BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): hard questions over one fixed corpus, by retrieval alone and by agents.
+"""BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): hard questions over one fixed corpus, by retrieval alone and by
+agents.
 
-Documents are judged twice: *evidence* is needed to answer, *gold* holds the answer, too. Without a model the whole question is
-the query; with one, agents search and read the corpus, and what counts is the evidence that they ever saw.
+Documents are judged twice: *evidence* documents are needed for the answer, *gold* documents also contain it. Without a
+model the whole question is the query. With a model, agents search and read the corpus, and the score counts the
+evidence that their searches listed.
 """
 
 from __future__ import annotations
@@ -68,7 +70,7 @@ SEEN: Mapping[str, str] = {
 }
 ACCURACY = "has_answer_all"
 TESTED = ("evidence R@5", "gold R@5", ACCURACY, "evidence recall")
-"""The metrics of the paired tests: of retrieval alone, and of agents."""
+"""Metrics of the paired tests, of retrieval alone and of agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +215,7 @@ def _agent(
 
 
 def _is_there(request: ExperimentRequest, index: str) -> bool:
-    """Return whether an index can be searched; in a plan one may still have to be built."""
+    """Return whether an index exists; during a plan it may not be built yet."""
     try:
         request.workspace.component_indexes(index)
     except RalleError:
@@ -222,7 +224,7 @@ def _is_there(request: ExperimentRequest, index: str) -> bool:
 
 
 def _score_documents(example: Example, episode: Episode) -> Values:
-    """The documents that the searches of an episode listed."""
+    """Recall of the documents that the searches of an episode listed."""
     pages = {hit.passage.page_id for hit in episode.hits}
     evidence, gold = example.gold.pages, gold_documents(example.record)
     return {
@@ -278,7 +280,7 @@ JUDGED = "The paper's accuracy is a judge's, so ours is not beside it; the promp
 def _own_rows(
     searched: Mapping[str, RunResult], acted: Mapping[str, RunResult]
 ) -> Iterator[OwnRow]:
-    """Every retriever, and every agent, as a row of BrowseComp-Plus's tables of all 830 questions."""
+    """A row of BrowseComp-Plus's tables for each retriever and agent, over all 830 questions."""
     n, name = published_table(RETRIEVERS).n, "BrowseComp-Plus"
     for label, result in searched.items():
         why = unlike(name, name, len(result.request.examples), n)
@@ -327,5 +329,5 @@ def _printed_agents() -> Iterator[tuple[Any, ...]]:
 
 
 def _number(value: float | None) -> str:
-    """A number as text: all other cells of its table are percentages."""
+    """A number as text, because all other cells of its table are percentages."""
     return "" if value is None else f"{value:.2f}"

@@ -1,8 +1,9 @@
 """MTRAG (Katsis et al. 2025, arXiv:2501.03468): questions of conversations over four corpora, asked in three forms.
 
-``lastturn`` is the last question as it stands, ``rewrite`` the question rewritten to stand alone, and ``questions`` all of the
-user's questions so far. The files are those of MTRAG's repository; every corpus is indexed, and its questions searched in every
-form. With a model the passages are read, too, and the answers compared with MTRAG's own, where its tasks of generation lie beside.
+``lastturn`` is the last question unchanged, ``rewrite`` the question rewritten to stand alone, and ``questions`` all
+user questions so far. The files are those of MTRAG's repository; every corpus is indexed and searched with its
+questions in every form. With a model, the passages are read and the answers compared with MTRAG's own, if its
+generation tasks are in the folder.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ class MtragSettings:
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A domain with its questions in every form, the recipes of its indexes, and the notes on its language."""
+    """A domain with its questions in every form, the recipes of its indexes, and notes on its language."""
 
     name: str
     questions: Mapping[str, tuple[Example, ...]]
@@ -98,7 +99,7 @@ class Domain:
 
 
 def read_domains(request: ExperimentRequest, s: MtragSettings) -> list[Domain]:
-    """All that is named, read and checked. Raises UsageError, NotFoundError, BadFileError."""
+    """Read and check the chosen domains. Raises UsageError, NotFoundError, BadFileError."""
     folder = request.workspace.data(s.data, f"the folder of MTRAG's repository: `{FETCH}`")
     if not folder.is_dir():
         raise NotFoundError(
@@ -166,7 +167,7 @@ def _questions(
 
 
 def turns(text: str) -> str:
-    """The user's turns without the mark before each.
+    """The user's turns without the marker before each.
 
     >>> turns("|user|: Who?\\n|user|: And when?")
     'Who?\\nAnd when?'
@@ -176,7 +177,7 @@ def turns(text: str) -> str:
 
 
 def _targets(folder: Path) -> dict[str, str]:
-    """Task → MTRAG's own answer, of its tasks of generation; {} where they do not lie in the folder."""
+    """Task → MTRAG's own answer in its generation tasks; {} if the folder lacks them."""
     path = in_folder(folder, (f"{place}/reference.jsonl".lstrip("/") for place in TARGETS))
     if path is None:
         return {}
@@ -230,7 +231,7 @@ def mtrag(request: ExperimentRequest) -> Experiment:
 
 
 def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> Iterator[str]:
-    """On the language of questions, documents and, with a model, of the prompt."""
+    """Notes on the language of questions, documents and, with a model, of the prompt."""
     mend = f"write a chain {READ} of your own into the workspace's chains"
     for domain in domains:
         yield from domain.notes
@@ -304,7 +305,7 @@ def _report(
 def _tests(
     results: Mapping[tuple[str, str], Sequence[RunResult]], metrics: Sequence[str]
 ) -> tuple[Table, ...]:
-    """The forms of a question under each kind of index, and the kinds under each form."""
+    """Tests of the forms of a question under each kind of index, and of the kinds under each form."""
     groups: dict[str, dict[str, Sequence[RunResult]]] = {}
     for (kind, form), each in results.items():
         groups.setdefault(kind, {})[FORMS[form]] = each
@@ -315,7 +316,7 @@ def _tests(
 def _own_rows(
     results: Mapping[tuple[str, str], Sequence[RunResult]], columns: Sequence[str]
 ) -> Iterator[OwnRow]:
-    """Every kind of index and form as a row of MTRAG's table, which is over the questions of all four domains."""
+    """A row of MTRAG's table for each kind of index and form, over the questions of all four domains."""
     printed = published_table(PRINTED)
     forms = {row.settings["form"] for row in printed.rows}
     for (kind, form), each in results.items():
@@ -330,7 +331,7 @@ def _own_rows(
 
 
 def _strange(results: Sequence[RunResult]) -> str:
-    """The reason why the questions of some domain are not MTRAG's; '' if all are."""
+    """Reason why the questions of some domain are not MTRAG's; '' if all are."""
     reasons = (
         why_unverified("mtrag", _domain(result), result.request.examples) for result in results
     )
@@ -347,7 +348,7 @@ def _mean(result: RunResult, metric: str) -> float | None:
 
 
 def _metric_mean(results: Sequence[RunResult], metric: str) -> float | None:
-    """The mean of a registered metric over the questions of all sets."""
+    """Mean of a registered metric over the questions of all sets."""
     known = [(mean, len(r.episodes)) for r in results if (mean := _mean(r, metric)) is not None]
     total = sum(n for _, n in known)
     return sum(mean * n for mean, n in known) / total if total else None

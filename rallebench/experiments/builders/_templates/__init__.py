@@ -1,1 +1,1 @@
-"""Questions from templates over tables: reading the tables, the templates, and putting rows into them."""
+"""Questions from templates over tables: reading tables and templates, and filling templates with rows."""

@@ -1,6 +1,7 @@
-"""The rows of tables put into a template: its questions with their answers, and why the others were left out.
+"""Fill a template with the rows of tables: its questions with their answers, and the reasons against other rows.
 
-All rows that fit a question are gathered before any is drawn, so that a question that fits several things is recognised.
+All rows that fit a question are gathered before any question is drawn, so that a question with several answers is
+recognised.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A question and its accepted answers. ``stratum``: the value of the template's strata column; ``rows``: how many rows it fits."""
+    """A question and its accepted answers. ``stratum``: value of the template's strata column; ``rows``: number of rows
+    that fit."""
 
     question: str
     answers: tuple[str, ...]
@@ -39,8 +41,8 @@ class Filled:
 
 @dataclass
 class _Group:
-    """The rows that one question fits. ``text``: the values in it; ``things``: by the table's key, in order → its rows' (best,
-    answers)."""
+    """The rows that fit one question. ``text``: its values; ``things``: table key, in order → (best, answers) of its
+    rows."""
 
     text: str
     stratum: str = ""
@@ -50,7 +52,7 @@ class _Group:
 def fill(
     template: Template, tables: Mapping[str, SourceTable], several: str = "drop"
 ) -> tuple[list[Filled], dict[str, int]]:
-    """(its questions in the table's order, why → how many were left out). ``several``: where the template does not say."""
+    """(questions in the order of the table, reason → number left out). ``several``: used if the template does not say."""
     left_out: Counter[str] = Counter()
     questions = []
     for question, group in _groups(template, tables, left_out).items():
@@ -86,32 +88,33 @@ def _groups(
 
 
 def _join_rows(template: Template, tables: Mapping[str, SourceTable]) -> Iterator[tuple[int, Row]]:
-    """(number of the base row, the row with what is joined to it)."""
+    """(number of the base row, the row with its joined columns)."""
     lookups = []
     for join in template.join:
         lookup: dict[str, list[Row]] = {}
         for row in tables[join.table].rows:
-            for value in dict.fromkeys(_values(_value(row, join.right))):
+            for value in dict.fromkeys(_values(_value(row, join.right_column))):
                 lookup.setdefault(value, []).append(
                     {f"{join.name}.{name}": cell for name, cell in row.items()}
                 )
         lookups.append(lookup)
 
-    def widened(row: Row, at: int) -> Iterator[Row]:
+    def widen(row: Row, at: int) -> Iterator[Row]:
         if at == len(lookups):
             yield row
             return
-        for value in dict.fromkeys(_values(_value(row, template.join[at].left))):
+        for value in dict.fromkeys(_values(_value(row, template.join[at].left_column))):
             for more in lookups[at].get(value, ()):
-                yield from widened({**row, **more}, at + 1)
+                yield from widen({**row, **more}, at + 1)
 
     for number, row in enumerate(tables[template.table].rows):
         if _fits(template, row, partly=True):
-            yield from ((number, wide) for wide in widened(row, 0) if _fits(template, wide))
+            yield from ((number, wide) for wide in widen(row, 0) if _fits(template, wide))
 
 
 def _fits(template: Template, row: Row, partly: bool = False) -> bool:
-    """Return whether the row meets the conditions of ``where``; ``partly``: those on columns that it has already."""
+    """Return whether the row meets the conditions of ``where``; ``partly``: only those on columns that the row already
+    has."""
     return all(
         value in _values(_value(row, column))
         for column, value in template.where.items()
@@ -120,7 +123,7 @@ def _fits(template: Template, row: Row, partly: bool = False) -> bool:
 
 
 def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str, ...], str]:
-    """(answers, '') or ((), why not)."""
+    """(answers, '') or ((), the reason against them)."""
     rows = [row for of_thing in group.things.values() for row in of_thing]
     each = list(dict.fromkeys(answers for _, answers in rows))
     if template.count or template.best:
@@ -144,7 +147,8 @@ def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str
 
 
 def _answer_texts(template: Template, row: Row) -> tuple[str, ...]:
-    """The accepted answers of one row; the names of an entity (``tail_names``) are alternatives, any other list is one text."""
+    """Accepted answers of one row; the names of an entity (``tail_names``) are alternatives, any other list is one
+    text."""
     if "{" in template.answer:
         texts = {column: _text(_value(row, column)) for column in template.answer_columns}
         return (_put(template.answer, texts),) if all(texts.values()) else ()
@@ -172,7 +176,7 @@ def _values(value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A value as it stands in a sentence; a list joined with commas.
+    """A value in the form of a sentence; lists are joined with commas.
 
     >>> _text(["a", "b"]), _text(3.0), _text(None)
     ('a, b', '3', '')
@@ -190,7 +194,7 @@ def _number(value: Any) -> float | None:
 
 
 def _holds(text: str, answer: str) -> bool:
-    """Return whether the filled question holds its answer; a short number may be there by chance."""
+    """Return whether the filled question contains its answer; a short number may be there by chance."""
     plain = " ".join(_plain(answer))
     return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(text))} "
 
@@ -199,13 +203,13 @@ def _plain(text: str) -> list[str]:
     return "".join(c if c.isalnum() else " " for c in text.casefold()).split()
 
 
-# ── drawing ──────────────────────────────────────────────────────────────────
+# drawing
 
 
 def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -> list[Filled]:
     """At most ``number`` questions in a random order that depends on seed and template alone.
 
-    With strata, first as many of each value as the template says, or all where there are fewer.
+    With strata, first as many of each value as the template says, or all if there are fewer.
     """
     rng = random.Random(f"{seed} {template.id}")
     mixed = rng.sample(list(filled), len(filled))
@@ -221,7 +225,7 @@ def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -
 
 
 def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
-    """``number`` questions, one of each template in turn; a question that two templates make is taken once."""
+    """``number`` questions, one of each template in turn; a question made by two templates is taken once."""
     queues = [iter(questions) for questions in drawn]
     chosen: dict[str, Filled] = {}
     while queues:
@@ -238,7 +242,7 @@ def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
 
 
 def missing_strata(template: Template, filled: Sequence[Filled]) -> dict[str, int]:
-    """Value → how many questions there are too few of."""
+    """Value → number of missing questions."""
     present = Counter(question.stratum for question in filled)
     counts = template.stratum[1].items()
     return {value: count - present[value] for value, count in counts if count > present[value]}

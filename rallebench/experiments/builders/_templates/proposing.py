@@ -1,4 +1,4 @@
-"""Templates that a language model proposes: its prompt, and the usable templates of its reply."""
+"""Templates proposed by a language model: the prompt, and the usable templates of the reply."""
 
 from __future__ import annotations
 
@@ -54,10 +54,8 @@ def describe_columns(table: SourceTable) -> str:
 def read_proposals(
     reply: str, tables: Mapping[str, SourceTable], table: str, most: int, known: Iterable[str] = ()
 ) -> list[tuple[dict[str, Any], str]]:
-    """(template as JSON, why it cannot be used or '') of each one that a reply holds, at most ``most``.
-
-    ``known``: the questions of earlier templates.
-    """
+    """(template as JSON, reason against it or '') of each template in a reply, at most ``most``. ``known``: questions
+    of earlier templates."""
     proposals: list[tuple[dict[str, Any], str]] = []
     seen = {question.casefold() for question in known}
     for row in _objects(reply)[:most]:

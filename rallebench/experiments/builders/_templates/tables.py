@@ -1,6 +1,7 @@
-"""Tables to make questions of: CSV, JSON, JSON lines, triples, or a scholar table of the workspace.
+"""Source tables of questions: CSV, JSON, JSON lines, triples, or a scholar table of the workspace.
 
-Nested objects become columns of their own, ``contact.email``; of a list of objects a column holds the list, ``authors.name``.
+Nested objects become columns of their own, ``contact.email``; a list of objects becomes a column of lists,
+``authors.name``.
 """
 
 from __future__ import annotations
@@ -28,19 +29,19 @@ id _id docid doc_id pageid title text content contents passage document
 url name label author year date source question query answer answers
 """
 NAMES_OF_COLUMNS = frozenset(_NAMES.split())
-"""Names by which the header of another kind of table is known: two of three fields are among them."""
+"""Names that identify the header of another kind of table: two of three fields are among them."""
 MAX_ROWS = 5_000_000
 ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
 STARTER_SCHOLARS, STARTER_TRIPLES = "starter-scholars", "starter-triples"
 FREQUENT, RARE = "frequent", "rare"
-"""The tenth of the entities that most triples name, and the tenth that fewest do."""
+"""``head_band`` of the tenth of entities that most triples name, and of the tenth that fewest name."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """``columns``: all that any of the first rows has. ``skipped``: bad rows that were left out."""
+    """A table. ``columns``: of the first rows together. ``skipped``: bad rows that were left out."""
 
     name: str
     columns: tuple[str, ...]
@@ -49,16 +50,17 @@ class SourceTable:
 
     @property
     def key(self) -> str:
-        """The column that identifies the thing of a row; '' if none does: each row is then a thing of its own."""
+        """The column that identifies the entity of a row; '' if none does, so that each row is an entity of its own."""
         return next(
             (name for name in ("id", "head", "person_id", "_id") if name in self.columns), ""
         )
 
 
 def places(reference: str, workspace: WorkspaceFolder) -> dict[str, Path]:
-    """Table → file of ``NAME=FILE,…``, a file, a folder, or a scholar table's name. Raises UsageError, NotFoundError.
+    """Table → file, of ``NAME=FILE,…``, a file, a folder, or the name of a scholar table. Raises UsageError,
+    NotFoundError.
 
-    A scholar table of the workspace that was imported lies in SQLite; its three kinds are its tables.
+    An imported scholar table of the workspace is in SQLite; its three kinds are its tables.
     """
     if not reference.strip():
         raise UsageError(
@@ -100,7 +102,7 @@ def places(reference: str, workspace: WorkspaceFolder) -> dict[str, Path]:
 
 
 def fingerprint_files(files: Mapping[str, Path]) -> str:
-    """Digits that change when a table does."""
+    """Digest that changes with the files."""
     stats = [
         (name, path.name, file.stat().st_size, file.stat().st_mtime_ns)
         for name, path in files.items()
@@ -214,7 +216,7 @@ def _csv(source: Source) -> Iterator[Row]:
 
 
 def _parse_list(field: str) -> Any:
-    """A CSV field that is a JSON list is one."""
+    """A CSV field; text that is a JSON list becomes a list."""
     if field.startswith("[") and field.endswith("]"):
         with suppress(ValueError, RecursionError):
             return json.loads(field)
@@ -245,7 +247,8 @@ def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[
 
 
 def _is_header(source: Source, line: int, parts: list[str]) -> bool:
-    """Return whether the first row of triples names their columns. Raises BadFileError for the header of another table, as of a corpus."""
+    """Return whether the first row of a file of triples is a header. Raises BadFileError for the header of another
+    table, such as a corpus."""
     names = tuple(part.casefold() for part in parts)
     if len(NAMES_OF_COLUMNS.intersection(names)) > 1:
         raise BadFileError(
@@ -266,11 +269,11 @@ def _json(source: Source, name: str) -> Iterator[Row]:
         if isinstance(row, dict):
             yield _flat(row)
         else:
-            source.bad(number, " is no object.")
+            source.bad(number, " is not an object.")
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> Row:
-    """Nested objects as columns with dots.
+    """Nested objects as columns with dotted names.
 
     >>> _flat({"a": 1, "b": {"c": 2}, "d": [{"e": 3}, {"e": 4}]})
     {'a': 1, 'b.c': 2, 'd.e': [3, 4]}

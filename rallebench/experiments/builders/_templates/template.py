@@ -1,4 +1,4 @@
-"""One template: a question with columns in braces, where its answer stands, and what must hold of its rows."""
+"""A template: a question with columns in braces, the place of its answer, and conditions on its rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INDEX = re.compile(r"(.+)\[(-?\d+)\]$")
 
 
 class Join(Strict):
-    """The rows of ``table`` whose column ``right`` is (or holds) what ``left`` is (or holds), as columns ``name.…``."""
+    """The rows of ``table`` whose column ``right`` equals (or contains) the value of ``left``, as columns ``name.…``."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -31,29 +31,31 @@ class Join(Strict):
 
     @model_validator(mode="after")
     def _is_complete(self) -> Join:
-        if not self.left or not self.right:
+        if not self.left_column or not self.right_column:
             raise ValueError(
                 'a join is {"table": "…", "as": "…", "on": "column = column of that table"}'
             )
         return self
 
     @property
-    def left(self) -> str:
+    def left_column(self) -> str:
         """The column of the rows so far."""
         return self.on.partition("=")[0].strip()
 
     @property
-    def right(self) -> str:
+    def right_column(self) -> str:
         """The column of the joined table."""
         return self.on.partition("=")[2].strip()
 
 
 class Template(Strict):
-    """``question``: text with ``{column}``; ``answer``: a column, or text with them; ``where``: column → value that it must have.
+    """A template.
 
-    ``several``: what a question that fits several things becomes; ``best``: a number's column, ``-`` before it for the largest:
-    the row with it answers; ``count``: the number of answers is the answer. ``strata``: column → value → number of questions.
-    A column may end with the place of one of its values, ``authors.name[0]``; rows that have it at another place are not looked for.
+    ``question``: text with ``{column}``; ``answer``: a column, or text with columns; ``where``: column → required
+    value. ``several``: treatment of a question with several answers; ``best``: a numeric column, with ``-`` before it
+    for the largest, whose first row answers; ``count``: the number of answers is the answer. ``strata``: column → value
+    → number of questions. A column may end with the position of one of its values, ``authors.name[0]``; rows that have
+    the value at another position are not searched.
     """
 
     model_config = ConfigDict(frozen=True, str_strip_whitespace=True, coerce_numbers_to_str=True)
@@ -86,12 +88,12 @@ class Template(Strict):
 
     @property
     def question_columns(self) -> tuple[str, ...]:
-        """The columns in the question's braces, each once."""
+        """Columns in the question's braces, each once."""
         return tuple(dict.fromkeys(PLACE.findall(self.question)))
 
     @property
     def answer_columns(self) -> tuple[str, ...]:
-        """The columns in the answer's braces, each once; an answer without braces is itself a column."""
+        """Columns in the answer's braces, each once; an answer without braces is itself a column."""
         columns = PLACE.findall(self.answer) if "{" in self.answer else [self.answer]
         return tuple(dict.fromkeys(columns))
 
@@ -102,7 +104,7 @@ class Template(Strict):
 
     @property
     def hops(self) -> int:
-        """1 and the number of joins."""
+        """Number of hops: 1 plus the number of joins."""
         return 1 + len(self.join)
 
     def to_json(self) -> dict[str, Any]:
@@ -133,18 +135,18 @@ def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
 def parse_template(
     row: Any, tables: list[str], own_id: str, where: str, more: str = ""
 ) -> Template:
-    """A template as JSON gives it, with ``own_id`` if it has no id; ``check`` checks its columns. Raises BadFileError about
+    """A template from JSON, with ``own_id`` if it has no id; ``check`` checks its columns. Raises BadFileError about
     ``where``; ``more`` ends its sentence about a wrong part."""
     template = parse_entry(Template, row, where, more)
 
-    def resolved(join: Join) -> Join:
+    def resolve(join: Join) -> Join:
         table = _table(join.table, tables, where)
         return join.model_copy(update={"table": table, "name": join.name or table})
 
     own = {
         "id": template.id or own_id,
         "table": _table(template.table, tables, where),
-        "join": tuple(map(resolved, template.join)),
+        "join": tuple(map(resolve, template.join)),
     }
     return template.model_copy(update=own)
 
@@ -161,12 +163,12 @@ def _table(name: str, tables: list[str], where: str) -> str:
 
 
 def check(template: Template, tables: Mapping[str, SourceTable]) -> None:
-    """Return whether every column is there. Raises UsageError, one sentence that names it and those that are."""
+    """Check that every column exists. Raises UsageError with the missing column and the existing ones."""
     columns = list(tables[template.table].columns)
     for join in template.join:
-        _check_column(template, join.left, columns)
+        _check_column(template, join.left_column, columns)
         joined = tables[join.table].columns
-        _check_column(template, join.right, list(joined), f"table {join.table!r}")
+        _check_column(template, join.right_column, list(joined), f"table {join.table!r}")
         columns += [f"{join.name}.{column}" for column in joined]
     needed = (*template.question_columns, *template.answer_columns, *template.where)
     for column in (*needed, template.best.lstrip("-"), template.stratum[0]):
@@ -192,7 +194,7 @@ def _check_column(template: Template, column: str, columns: list[str], where: st
 
 
 def split_index(column: str) -> tuple[str, int | None]:
-    """A column and which of its values is meant, None for all.
+    """A column and the position of one of its values, None for all.
 
     >>> split_index("authors.name[0]"), split_index("name")
     (('authors.name', 0), ('name', None))
