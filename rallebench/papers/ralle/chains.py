@@ -1,4 +1,4 @@
-"""The chains that answer KILT's sets: RaLLe's own, of the user's copy, or ours."""
+"""Chains for KILT's sets: RaLLe's own, from the user's copy, or ours."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rallebench.workspace.checking import check_chain
 def prepare_chain(
     request: ExperimentRequest, s: KiltAskingSettings, kilt_set: KiltSet, mode: str
 ) -> Chain | None:
-    """The chain, with its model and retriever in place and checked; None where this set has no such chain.
+    """The checked chain of a set with its model and retriever; None if the set has no such chain.
 
-    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for what it lacks.
+    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for a missing part.
     """
     linking = kilt_set.task == "linking"
     if mode == PLAIN and not linking:
@@ -48,7 +48,7 @@ def prepare_chain(
 def _chain(
     request: ExperimentRequest, s: KiltAskingSettings, kilt_set: KiltSet, mode: str
 ) -> Chain | None:
-    """The chain as it is written: RaLLe's own of the user's copy, or ours."""
+    """The unchanged chain: RaLLe's own, from the user's copy, or ours."""
     workspace = request.workspace
     if (copy := open_copy(s.prompts)) is not None:
         name = f"{mode}/{kilt_set.name}"
@@ -83,7 +83,7 @@ def open_copy(own: str) -> OriginalCopy | None:
 
 
 def wording_in(own: str, pairs: Iterable[tuple[str, str]]) -> Wording:
-    """The wording of the prompts of the chains of these (set, way); ``own``: a copy of RaLLe's repository, or ''."""
+    """Wording of the prompts of the chains of these (set, way); ``own``: a copy of RaLLe's repository, or ''."""
     copy = open_copy(own)
     if copy is None:
         return SHIPPED

@@ -1,7 +1,7 @@
-"""KILT's scores of a prediction file against a gold file, in the structure KILT and RaLLe print.
+"""KILT's scores of a prediction file against a gold file, in the structure that KILT and RaLLe print.
 
-A prediction is read as the episode that would have made it, so that scoring a run's file and
-scoring the run itself are the same computation.
+A prediction becomes an episode with this result, so that scoring a run's file and scoring the run itself are the same
+computation.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def score_kilt(
     }
 
 
-# ── reading ──────────────────────────────────────────────────────────────────
+# reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _check_settings(ks: Sequence[int], rank_keys: Sequence[str]) -> None:
 
 
 def _records(path: Path, rule: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """(place in words, id, record) of every record; BadFileError for a repeated id, which ends with ``rule``."""
+    """(place in words, id, record) of every record. Raises BadFileError for a repeated id; ``rule`` ends its sentence."""
     lines: dict[str, int] = {}
     for number, record in Source(path).objects():
         where = f"{path}, line {number}"
@@ -159,7 +159,7 @@ def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where
 def _read_guess(
     qid: str, record: Mapping[str, Any], where: str, rank_keys: tuple[str, ...]
 ) -> tuple[str | None, Episode, Episode, bool]:
-    """(answer, hits by page, by the rank keys, whether any has a text)."""
+    """(answer, hits by page, hits by the rank keys, true if any has a text)."""
     elements = read_output(record, where)
     if len(elements) != 1:
         raise BadFileError(
@@ -181,7 +181,7 @@ def _episode(
     rank_keys: Sequence[str],
     where: str,
 ) -> Episode:
-    """The episode of one retrieval that would have given these items, and this answer."""
+    """An episode of one retrieval with these items as hits, and this answer."""
     passages = (
         Passage(
             doc_id=_text(item.get("doc_id")),
@@ -200,13 +200,13 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-# ── alignment ────────────────────────────────────────────────────────────────
+# alignment
 
 
 def _align(
     truths: Mapping[str, tuple[Gold, Gold]], guesses: Mapping[str, Any], gold: Path, guess: Path
 ) -> list[_Pair]:
-    """Each gold record with its prediction, in gold order; all must have one."""
+    """Each gold record with its prediction, in gold order. Raises MismatchError for a record without one."""
     missing = [qid for qid in truths if qid not in guesses]
     if missing:
         raise MismatchError(
@@ -217,7 +217,7 @@ def _align(
 
 
 def _answers_are_scored(pairs: Sequence[_Pair], guess: Path, notes: list[str]) -> bool:
-    """Return whether there is anything to compare answers with; a mixture of with and without is an error."""
+    """Return whether answers can be compared; a mixture of records with and without answers is an error."""
     silent = [pair.qid for pair in pairs if pair.answer is None]
     if not any(pair.gold.answers for pair in pairs):
         notes.append("No gold record has an answer, so answers are not scored.")
@@ -238,11 +238,11 @@ def _first(ids: Sequence[str], most: int = 5) -> str:
     return ", ".join(map(repr, ids[:most])) + (", …" if len(ids) > most else "")
 
 
-# ── scores ───────────────────────────────────────────────────────────────────
+# scores
 
 
 def _means(names: Sequence[str], pairs: Sequence[_Pair]) -> dict[str, float]:
-    """Means over the records that a metric scores; 0.0 where it scores none, as KILT prints."""
+    """Means over the scored records; 0.0 without any, as KILT prints."""
     scores = {name: metric(name).value for name in names}
     return {
         name: _mean(score(pair.episode, pair.gold) for pair in pairs)

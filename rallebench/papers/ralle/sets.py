@@ -1,7 +1,9 @@
-"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252) as RaLLe names and scores them (arXiv:2308.10633), and their files.
+"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252) as RaLLe names and scores them (arXiv:2308.10633), and
+their files.
 
-``sets.json`` holds them. Rows and bytes are those of the official files. Of TriviaQA, KILT gives ids only; its script joins
-the questions to a file whose size is not published. WNED's and CWEB's one file with answers serves as both splits.
+``sets.json`` holds them, with the rows and bytes of the official files. Of TriviaQA, KILT gives only ids; its script
+joins the questions to a file of unpublished size. WNED and CWEB have one file with answers, which serves as both
+splits.
 """
 
 from __future__ import annotations
@@ -28,20 +30,21 @@ TASKS: Mapping[str, str] = {
 }
 PLAIN = "retrieve-plain"
 MODES = ("read", "closed-book", "retrieve", PLAIN, "three-action")
-"""The ways to answer a set; all can be retrieved for, the others have a chain each. PLAIN: entity linking is retrieved for by the
-whole text, as RaLLe's rows without REWRITE-EL are; the query of other sets is the same either way."""
+"""Ways to answer a set: ``retrieve`` exists for all sets, the others need a chain of the set. PLAIN: entity linking
+retrieves by the whole text, as in RaLLe's rows without REWRITE-EL; the query of other sets is the same."""
 MARKS: Mapping[str, tuple[str, ...]] = {
     "linking": ("[START_ENT]", "[END_ENT]"),
     "slots": ("[SEP]",),
 }
-"""Task → the marks in every input."""
+"""Task → the marks in every input of it."""
 VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
 
 
 @dataclass(frozen=True, slots=True)
 class KiltSet:
-    """``name``: as in ``kilt-nq``; ``label``: as RaLLe prints it; ``stem``: how KILT's files begin. ``headline``: the metric
-    that is reported. ``rows``, ``size`` in bytes: split → of the official file, if it is known. ``chains``: way → chain."""
+    """A set. ``name``: as in ``kilt-nq``; ``label``: in RaLLe's tables; ``stem``: beginning of KILT's file names.
+    ``headline``: the reported metric. ``rows``, ``size`` in bytes: split → of the official file, if known.
+    ``chains``: way → chain."""
 
     name: str
     label: str
@@ -54,12 +57,12 @@ class KiltSet:
 
     @property
     def variant(self) -> str:
-        """KILT's own: as the headline, but only where the gold pages were found."""
+        """KILT's variant of the headline, which counts only if the gold pages were found."""
         return f"KILT-{self.headline}"
 
     @property
     def short(self) -> bool:
-        """True if its answers are short: only then does ``has_answer`` mean something."""
+        """True if its answers are short, so that ``has_answer`` is meaningful."""
         return self.task not in ("long", "dialogue")
 
     def file_name(self, split: str) -> str:
@@ -94,7 +97,7 @@ def find_set(written: str) -> KiltSet:
 
 
 def find_sets(written: str) -> tuple[KiltSet, ...]:
-    """Several, in RaLLe's order, each once; () if none is written. Raises UsageError.
+    """Several sets, in RaLLe's order, each once; () for an empty text. Raises UsageError.
 
     >>> [kilt_set.label for kilt_set in find_sets("nq, FEV")]
     ['FEV', 'NQ']
@@ -110,7 +113,7 @@ def find_sets(written: str) -> tuple[KiltSet, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of a set. ``rows`` of the whole file; ``differs``: how it is not the official one, '' if it is."""
+    """The questions of a set. ``rows``: of the whole file; ``differs``: its difference from the official file, or ''."""
 
     kilt: KiltSet
     name: str
@@ -126,8 +129,8 @@ def question_files(
 ) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 
-    Without ``sets``: all that are there. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; of one set
-    ``data`` may be that, too. Raises UsageError, NotFoundError.
+    Without ``sets``: all that exist. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; for one
+    set ``data`` may also be a file. Raises UsageError, NotFoundError.
     """
     workspace, folder = request.workspace, None
     if data.strip():
@@ -169,7 +172,7 @@ def question_files(
 
 
 def _parse_files(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
-    """Set name → what ``file`` names for it.
+    """Set name → its file in ``file``.
 
     >>> _parse_files("a.jsonl", [SETS["nq"]]), _parse_files("nq=a,b.jsonl,T-REx=c.jsonl", ())
     ({'nq': 'a.jsonl'}, {'nq': 'a,b.jsonl', 'trex': 'c.jsonl'})
@@ -210,14 +213,14 @@ def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
 def read(
     kilt_set: KiltSet, name: str, path: Path, split: str, limit: int | None = None
 ) -> Questions:
-    """The first ``limit`` questions, after every row was checked. Raises BadFileError for questions of another kind."""
+    """The first ``limit`` questions; all rows are checked. Raises BadFileError for questions of another kind."""
     examples: list[Example] = []
     rows = 0
     for example in read_examples(path, form="kilt"):
         rows += 1
         if problem := _problem(kilt_set, example):
             raise BadFileError(
-                f"{path} is no file of {kilt_set.label}: its question {example.question.qid!r} {problem}"
+                f"{path} is not a file of {kilt_set.label}: its question {example.question.qid!r} {problem}"
             )
         if limit is None or len(examples) < limit:
             examples.append(example)
@@ -228,7 +231,7 @@ def read(
 
 
 def _problem(kilt_set: KiltSet, example: Example) -> str:
-    """Why the question cannot be of this set, '' if it can."""
+    """Reason why the question cannot be of this set, or ''."""
     text, answers = example.question.text, example.gold.answers
     own = MARKS.get(kilt_set.task, ())
     places = [text.find(mark) for mark in own]
@@ -248,7 +251,7 @@ def _problem(kilt_set: KiltSet, example: Example) -> str:
 
 
 def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
-    """The difference of a file from KILT's own, in one sentence; '' if it may be KILT's own."""
+    """Difference of a file from KILT's own, in one sentence; '' if it may be KILT's own."""
     split = split if split in kilt_set.rows else "dev"
     official = f"KILT's {kilt_set.file_name(split)}"
     if rows != kilt_set.rows[split]:

@@ -21,7 +21,7 @@ class KiltDataSettings:
 
 @dataclass(frozen=True, slots=True)
 class KiltAskingSettings:
-    """The ways of answering."""
+    """Settings of the ways of answering."""
 
     split: str = declare_text("", "dev", "train")
     mode: str = declare_list(

@@ -1,8 +1,9 @@
-"""KILT's eleven sets as suites (Petroni et al. 2021, arXiv:2009.02252), with RaLLe's chains and tables (arXiv:2308.10633).
+"""KILT's eleven sets as suites (Petroni et al. 2021, arXiv:2009.02252), with RaLLe's chains and tables
+(arXiv:2308.10633).
 
-``kilt-nq`` and its kin are one set; ``kilt`` is several, with the macro-average. Every set, answered in every way that is
-asked for, is a run of a chain as any other. ``compat=original`` answers and counts as RaLLe does: a linked title ends at its
-first comma, and has_answer is over the answers that are not empty.
+``kilt-nq`` and its siblings are one set; ``kilt`` is several, with the macro-average. Every set and way of answering is
+a run of a chain like any other. ``compat=original`` answers and counts as RaLLe does: a linked title ends at its first
+comma, and has_answer is over non-empty answers.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from rallebench.papers.ralle.tables import (
 from rallebench.workspace.flows import chain_flow
 
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
-"""Settings that tell the runs of a suite apart by name."""
+"""Settings in the default names of runs."""
 
 
 @KILT.suite("kilt", form=dataclass_form(KiltSettings), named_by=NAMED_BY)
@@ -69,7 +70,7 @@ def _answer_one(request: ExperimentRequest, sets: tuple[KiltSet, ...]) -> Experi
 def _answer_sets(
     request: ExperimentRequest, settings: SetSettings | KiltSettings, sets: Sequence[KiltSet]
 ) -> Experiment:
-    """Every set in every way, one after another; all is read and checked before the first is asked."""
+    """All sets in all ways, one after another; everything is read and checked before the first run."""
     s, folder = settings.asking, settings.folder
     bracket = "has_answer" if s.original else "has_answer_all"
     modes = values_in("mode", s.mode, Setting(str, "", choices=MODES, required=True))
@@ -128,7 +129,7 @@ HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
 
 
 def _why(split: str, questions: Questions, n: int) -> str:
-    """Why RaLLe's figures may not stand beside these, '' if they may."""
+    """Reason why RaLLe's figures are not comparable, or ''."""
     kilt_set = questions.kilt
     if questions.differs:
         return f"{questions.path.name} is not KILT's file of {kilt_set.label}"
@@ -156,7 +157,7 @@ register_each(
 def _chains(
     request: ExperimentRequest, s: KiltAskingSettings, names: Iterable[str], modes: Sequence[str]
 ) -> tuple[dict[tuple[str, str], Chain], list[str]]:
-    """(set and way → its chain, a sentence on each set that has none for a way). Raises UsageError if none has one."""
+    """(set and way → its chain, a sentence for each set without a chain). Raises UsageError if none has one."""
     pairs = [(name, mode) for name in names for mode in modes]
     chains = {pair: prepare_chain(request, s, SETS[pair[0]], pair[1]) for pair in pairs}
     without = [
@@ -195,7 +196,7 @@ def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequ
 
 
 def _possible(names: Sequence[str], have: Mapping[str, int], retrieved: bool = False) -> list[str]:
-    """The metrics for which the questions have gold; ``retrieved``: without those of answers."""
+    """Metrics for which the questions have gold; ``retrieved``: without metrics of answers."""
     possible = []
     for name in names:
         needs = str(metric(name).traits.get("needs", "")).split("+")

@@ -1,7 +1,7 @@
-"""RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, the printed figures below ours.
+"""RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, with the printed figures below ours.
 
-RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are of KILT's dev files over all of Wikipedia. A printed figure is in
-the column of its own set. A printed average is below ours only where both are over the same sets.
+RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are of KILT's dev files over all of Wikipedia. A printed figure is
+in the column of its own set. A printed average is below ours only if both are over the same sets.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rallebench.papers.ralle.sets import PLAIN, SETS, KiltSet
 
 READER, SYSTEM = "RaLLe's paper: Llama2-70B, e5 flat, top 5", "e5 + Llama2-70B"
 PRINTED_AVERAGE = "Avg"
-"""The column of a mean over all eleven sets, in the tables that print one."""
+"""Column with the mean over all eleven sets, in the tables that print one."""
 RETRIEVAL = (("Rprec", "R-precision", "ralle_table3"), ("recall@5", "Recall@5", "ralle_table8"))
 """(metric, title, RaLLe's table)."""
 AVERAGE = "average"
@@ -46,7 +46,7 @@ _SPEED = (
 
 @dataclass(frozen=True, slots=True)
 class SetResult:
-    """A set answered in one way. ``why``: why RaLLe's figures of the set may not stand beside it, '' if they may."""
+    """The result of a set in one way. ``why``: reason why RaLLe's figures of the set are not comparable, or ''."""
 
     kilt: KiltSet
     mode: str
@@ -60,8 +60,8 @@ Cells = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row for every way of answering: its metric (see ``metric_of``), the printed rows (name, cells) below ours, and what its name
-    ends with."""
+    """A line for each way of answering: its metric (see ``set_metric``), the printed rows (name, cells) below ours, and
+    the end of its name."""
 
     metric: str
     printed: Sequence[tuple[str, Cells]]
@@ -69,14 +69,14 @@ class Line:
 
 
 def answers(block: str, *, has_answer: bool = False) -> Cells:
-    """The scores of RaLLe's chain, or its ``has_answer``. ``block``: ``downstream``, or ``KILT`` for KILT's variant."""
+    """Scores of RaLLe's chain, or its ``has_answer``. ``block``: ``downstream``, or ``KILT`` for KILT's variant."""
     table = published_table("ralle_table2")
     return table.shares(table.row(SYSTEM, block=block), brackets=has_answer)
 
 
 def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
-    """(retriever, scores) of RaLLe's own retrievers; ``linking``: also without REWRITE-EL, which changes the entity-linking
-    sets only."""
+    """(retriever, scores) of RaLLe's retrievers; ``linking``: also without REWRITE-EL, which changes only the
+    entity-linking sets."""
     published = published_table(table)
     for row in published.rows:
         if "retriever" in row.settings and (linking or row.settings["rewrite_el"]):
@@ -86,7 +86,7 @@ def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
 def result_tables(
     results: Sequence[SetResult], llm: str, retriever: str, bracket: str, differs: str = ""
 ) -> tuple[Table, ...]:
-    """Those tables that have a number of ours. ``bracket``: the has_answer that is reported; ``differs``: what differs from RaLLe's
+    """The tables with one of our figures. ``bracket``: the reported has_answer; ``differs``: differences from RaLLe's
     figures, in sentences."""
     sets, name = _sets(results), llm or "no model"
     labels = {
@@ -128,13 +128,13 @@ OWN: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]] = {
 }
 """Way → RaLLe's tables of it: (table, metric, settings of its rows)."""
 CLOSED_NQ = {"EM": "em", "has_answer": "has_answer", "f1": "f1"}
-"""Column of RaLLe's table of models without documents on NQ → our metric; has_answer is over the answers that are not empty."""
+"""Column of RaLLe's table of models without documents on NQ → our metric; has_answer is over non-empty answers."""
 
 
 def own_rows(
     results: Sequence[SetResult], llm: str, retriever: str, differs: Sequence[str]
 ) -> list[OwnRow]:
-    """Our rows of RaLLe's tables, by way; a set that is not RaLLe's has no cell."""
+    """Our rows of RaLLe's tables, by way; sets outside of RaLLe have no cell."""
     rows = []
     for mode in dict.fromkeys(answered.mode for answered in results):
         of_mode = [answered for answered in results if answered.mode == mode]
@@ -162,7 +162,7 @@ MACHINE = "Seconds and memory are of this machine, RaLLe's of four A100 GPUs wit
 def _cost_rows(
     of_mode: Sequence[SetResult], alike: Sequence[SetResult], why: str, differs: Sequence[str]
 ) -> Iterator[OwnRow]:
-    """A way to answer as rows of RaLLe's tables of seconds and memory; the means of Table 4 are over all eleven sets or not there."""
+    """Rows of a way in RaLLe's tables of seconds and memory; the means of Table 4 are over all eleven sets or left out."""
     flow = of_mode[0].result.request.flow
     names = [kind for kind, of in (("retrieval", flow.retrievers), ("generation", flow.llms)) if of]
     block = " + ".join(names) if "retrieval" in names else "closed-book"
@@ -187,12 +187,12 @@ def _cost_rows(
 
 
 def _together(result: RunResult) -> float | None:
-    """Seconds a question of all its retrievals and generations."""
+    """Seconds per question of all its retrievals and generations."""
     return _sum(_seconds(result, kind) for kind in (Retrieve, Generate))
 
 
 def result_figures(results: Sequence[SetResult]) -> tuple[Figure, ...]:
-    """Headline and R-precision over the sets, a series for every way."""
+    """Headline and R-precision over the sets, a series for each way."""
     figures = []
     for title, metric in (("Headline metric", "headline"), ("R-precision", "Rprec")):
         series = {
@@ -204,7 +204,7 @@ def result_figures(results: Sequence[SetResult]) -> tuple[Figure, ...]:
 
 
 def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, float | None]]:
-    """Way → metric (see ``metric_of``) → macro-average over its sets, each set counting the same."""
+    """Way → metric (see ``set_metric``) → macro-average over its sets."""
     names = ("headline", "KILT", bracket, *(metric for metric, *_ in RETRIEVAL))
     return {
         mode: {name: _average(mean for _, mean in _means(results, mode, name)) for name in names}
@@ -213,8 +213,8 @@ def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, 
 
 
 def set_metric(kilt: KiltSet, name: str) -> str:
-    """The metric that ``name`` is of a set: ``headline`` and ``KILT``, its variant, are each set's own; '' for a has_answer of
-    long answers."""
+    """The metric behind ``name`` in a set: ``headline`` and its KILT variant ``KILT`` differ by set; '' for has_answer
+    of long answers."""
     if name.startswith("has_answer") and not kilt.short:
         return ""
     return {"headline": kilt.headline, "KILT": kilt.variant}.get(name, name)

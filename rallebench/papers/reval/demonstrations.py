@@ -1,7 +1,7 @@
-"""Demonstrations drawn by the seed from the questions of a task that the run does not ask, in the form of a workflow.
+"""Demonstrations in the form of a workflow, drawn by the seed from the questions of a task that the run does not ask.
 
-The file holds no steps, so they are made of its gold: the gold pages are searched one after another, as far as the file has
-their texts and the environment has a search, and the answer ends the episode.
+The file holds no steps, so they are made of its gold: the gold pages are searched one after another, if the file has
+their texts and the environment a search, and the answer ends the episode.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from rallebench.workspace.flows import Agent
 
 SEARCH = "Search"
 MAX_PAGE_CHARACTERS = 600
-"""Characters of a page that a demonstration shows."""
+"""Most characters of a page in a demonstration."""
 
 
 def draw_demonstrations(
     every: Sequence[Example], questions: Sequence[Example], number: int, seed: int, task: str
 ) -> tuple[Example, ...]:
-    """So many questions of the pool that are not asked, the same for the same seed. Raises UsageError if there are fewer."""
+    """Draw ``number`` questions of the pool that are not asked, the same for the same seed. Raises UsageError if there
+    are fewer."""
     if not number:
         return ()
     ids = {example.question.qid for example in questions}
@@ -49,7 +50,7 @@ def with_shots(agent: Agent, examples: Sequence[Example]) -> Agent:
 
 
 def make_shot(example: Example, tools: Sequence[ToolSpec] = ()) -> Shot:
-    """A question with its answer, and a step for each gold page that can be searched with these tools."""
+    """A question with its answer, and a step for each gold page that these tools can search."""
     answer = next(iter(example.gold.answers), "")
     search = next((tool for tool in tools if tool.name == SEARCH), None)
     pages = _pages(example) if search else []

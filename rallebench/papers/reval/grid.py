@@ -1,4 +1,4 @@
-"""The grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons
+"""Grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons
 against the others."""
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
 
 BELOW = ("", "data/KoLA2", "KoLA2")
-"""The folders below the given one that may hold R-Eval's files."""
+"""Subfolders that may hold R-Eval's files."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskQuestions:
-    """A task with its questions. ``environments``: those that fit, its own first; () for a set that says none. ``pool``: the
-    questions in the file; ``demonstrations``: those drawn from it to be shown."""
+    """A task with its questions. ``environments``: those that fit, its own first; () if the set names none. ``pool``:
+    number of questions in the file; ``demonstrations``: those drawn from it as examples."""
 
     task: AgentTask
     dataset: str
@@ -46,11 +46,11 @@ class TaskQuestions:
 def read_tasks(
     request: ExperimentRequest, settings: RevalSettings, domain: str = ""
 ) -> list[TaskQuestions]:
-    """The tasks that are named, or all (of a ``domain``) whose questions are there, each read and checked.
+    """Read and check the named tasks, or all (of a ``domain``) whose questions exist. Raises UsageError, NotFoundError,
+    BadFileError.
 
-    Raises UsageError, NotFoundError, BadFileError. The setting ``instances``: the number of questions that
-    are drawn, as R-Eval draws them; ``demonstrations``: the number of others that are drawn to be shown; with
-    ``compat=original`` only the first answer of the gold counts.
+    ``instances``: number of questions, drawn as R-Eval draws them; ``demonstrations``: number of others drawn as
+    examples; with ``compat=original`` only the first answer of the gold counts.
     """
     files = _files(request, settings, domain)
     tasks = [_task(request, settings, name, path, form) for name, (path, form) in files.items()]
@@ -64,7 +64,7 @@ def read_tasks(
 def _files(
     request: ExperimentRequest, settings: RevalSettings, domain: str
 ) -> dict[str, tuple[Path, str]]:
-    """Dataset → (file, format, '' for the one that is recognised), in R-Eval's order or as named."""
+    """Dataset → (file, format, '' to recognise it), in R-Eval's order or as named."""
     workspace, data = request.workspace, settings.data
     known, theirs = workspace.dataset_paths(), _in_folder(request, data)
     here = available(known)
@@ -142,7 +142,7 @@ def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:
 
 
 def _with_first_answer(example: Example) -> Example:
-    """With the first accepted answer alone, in the gold and in the record that is kept of it."""
+    """The example with only its first accepted answer, in the gold and in its stored record."""
     output: list[Mapping[str, object]] = list(example.record.get("output") or ())
     answered = [accepted for accepted in output if accepted.get("answer")]
     gold = replace(example.gold, answers=example.gold.answers[:1])
@@ -151,7 +151,7 @@ def _with_first_answer(example: Example) -> Example:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """A cell of the grid. ``agent``: None if it cannot be, and then ``why`` in one clause."""
+    """A cell of the grid. ``agent``: None if the cell is impossible, for the reason ``why``, a clause."""
 
     system: System
     questions: TaskQuestions
@@ -176,7 +176,7 @@ class GridCell:
 def grid(
     request: ExperimentRequest, settings: RevalSettings, tasks: Sequence[TaskQuestions]
 ) -> list[GridCell]:
-    """Every cell, those of one model after another. Raises UsageError if no cell is possible."""
+    """All cells, model by model. Raises UsageError if no cell is possible."""
     workflows = names_in(settings.workflows)
     models = names_in(settings.models) or names_in(request.llm)
     if not models:
@@ -213,7 +213,7 @@ def grid(
 
 
 def _agent_settings(s: RevalSettings, workflows: Sequence[str]) -> dict[str, str]:
-    """Settings for all workflows and environments that have them."""
+    """Settings for the workflows and environments that have them."""
     values: dict[str, str] = {}
     for pair in filter(None, map(str.strip, s.more.split(";"))):
         key, equals, value = (part.strip() for part in pair.partition("="))
@@ -242,7 +242,7 @@ def _cell(
     environments: Sequence[str],
     values: Mapping[str, str],
 ) -> GridCell:
-    """The cell with its agent, which gets those ``values`` that it has settings for."""
+    """The cell with its agent, which gets those ``values`` for which it has settings."""
     workflow = WORKFLOWS.entry(system.workflow)
     env = _env(questions, environments) if workflow.traits.get("needs_env") else ""
     cell = GridCell(system, questions, env)
@@ -251,7 +251,7 @@ def _cell(
     original = {"compat": "original"} if settings.original else {}
     theirs = ENVIRONMENTS.entry(env).form if env else {}
     own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
-    for key, value in values.items():  # those named env.…, and those that the workflow lacks
+    for key, value in values.items():  # settings named env.…, and settings that the workflow lacks
         name = key.removeprefix("env.")
         if name in theirs and (name != key or name not in workflow.form):
             own[f"env.{name}"] = value
@@ -281,7 +281,7 @@ def wording_in(prompts: str, cells: Iterable[GridCell]) -> Wording:
 
 
 def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
-    """The environment that a task is answered in, '' if none of those asked for fits."""
+    """The environment of a task, '' if none of the requested ones fits."""
     fitting = questions.environments
     if not environments:
         return fitting[0] if fitting else "wikipedia"

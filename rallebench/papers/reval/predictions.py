@@ -1,4 +1,4 @@
-"""``score --suite reval``: logs that R-Eval's own code, or any other program, wrote in its form."""
+"""``score --suite reval``: logs of R-Eval's own code, or of any other program in its form."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from rallebench.papers.common import check_file, gold_notes, metric_means, not_i
 CLOSE = 1e-6
 
 Key = tuple[str, str]
-"""(question, the row's own answer)."""
+"""(question, answer in the row)."""
 
 
 @SCORERS.register("reval")
 def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
-    """R-Eval's log (question, answer, prediction, reward, halted, error, scratchpad …), scored anew.
+    """Score R-Eval's log (question, answer, prediction, reward, halted, error, scratchpad …) again.
 
-    ``gold``: its records (input, outputs), else each row's own ``answer`` counts. ``rewards_differ``: rows whose own reward is
-    another than the one found here. ``errors``: R-Eval's taxonomy, as its code counts and as this project does.
-    ``environment_failed``: rows without reward whose page or person could not be found. Raises NotFoundError, BadFileError.
+    ``gold``: its records (input, outputs), else the ``answer`` of each row counts. ``rewards_differ``: rows whose
+    reward differs from ours. ``errors``: R-Eval's taxonomy, counted as in its code and as in this project.
+    ``environment_failed``: rows without reward whose page or person was not found. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "a log of R-Eval, a JSON object a line")
     rows = read_rows(guess)
@@ -77,7 +77,7 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 def _golds(
     rows: Sequence[Mapping[str, Any]], guess: Path, gold: Path | None
 ) -> tuple[dict[Key, tuple[str, ...]], int, tuple[str, ...]]:
-    """(question and the row's own answer → what counts, how many records have no row, what must be said)."""
+    """((question, answer in the row) → answers that count, number of records without a row, notes)."""
     own = {(row["question"], row["answer"]): tuple(filter(None, [row["answer"]])) for row in rows}
     if gold is None:
         note = "The answers are those in the rows; give R-Eval's own file as the gold to be sure of them."

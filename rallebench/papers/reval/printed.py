@@ -20,11 +20,12 @@ AXES = {
     "scholar KU": ("reval_table3", ("2-4",)),
     "scholar KA": ("reval_table3", ("3-5",)),
 }
-"""Axis of R-Eval's radars → the table and the tasks whose mean it is."""
+"""Axis of R-Eval's radars → the table and the tasks of its mean."""
 
 
 def draw_levels(table: PublishedTable) -> Iterator[Figure]:
-    """R-Eval's radars: F1 by environment and level, a radar a workflow, a polygon a model; both tables of tasks have a part."""
+    """R-Eval's radars: F1 by environment and level, a radar for each workflow, a polygon for each model, from both
+    tables of tasks."""
     series: dict[str, dict[str, tuple[tuple[str, float], ...]]] = {}
     for row in table.rows:
         means = []
@@ -43,12 +44,12 @@ ERRORS = {
     "answer_match_percent": "AM",
     "tool_using_error_percent": "TE",
 }
-"""Fact of R-Eval's text → its class of answers."""
+"""Fact in R-Eval's text → its class of answers."""
 RIGHT = ("EM", "AM")
 
 
 def draw_shares(table: PublishedTable) -> Iterator[Figure]:
-    """R-Eval's rings, as far as its text prints their shares."""
+    """R-Eval's rings, for the shares that its text prints."""
     from rallebench.analysis.agents.errors import CLASSES  # a list of tables imports no analysis
 
     beginning = "error shares of "

@@ -11,7 +11,7 @@ from rallebench.papers.common import declare_compat
 
 @dataclass(frozen=True, slots=True)
 class RevalSettings:
-    """The systems, their tasks, and how they act."""
+    """Settings of the systems, their tasks and their behaviour."""
 
     workflows: str = declare_list(
         "react, pal, function-calling, dfsdt …, several with commas",

@@ -1,7 +1,7 @@
 """R-Eval's systems (Tu et al. 2024, arXiv:2406.11681): workflow × language model × task, one table of scores and ranks.
 
-Every cell is a run of an agent as any other, so an interrupted grid goes on where it stood, and ``analyse`` takes its runs.
-``compat=original`` acts, parses and counts as R-Eval's code does: the first of several answers alone is accepted.
+Every cell is a run of an agent like any other, so an interrupted grid resumes, and ``analyse`` takes its runs.
+``compat=original`` acts, parses and counts as R-Eval's code does: only the first of several answers is accepted.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _report(
 
 UNPUBLISHED = "R-Eval has not published the 100 questions that it drew for each task"
 PRINTED = {"aminer": "reval_table3", "wiki": "reval_table5"}
-"""Domain → the paper's table of its tasks; the means over domains are in the first."""
+"""Domain → the paper's table of its tasks; the means over domains are in the first table."""
 
 
 def _own_rows(
@@ -180,7 +180,7 @@ def _own_rows(
     leaderboard: Leaderboard,
     wording: Wording,
 ) -> Iterator[OwnRow]:
-    """Every system as a row of R-Eval's tables, without figures: the paper's questions were never published."""
+    """A row of R-Eval's tables for each system, without figures: the paper's questions were never published."""
     first = "" if is_original(request) else "Every accepted answer counts, in the paper the first."
     corpus = "Ours act on a local corpus and table, the paper's on Wikipedia and AMiner."
     differs = differs_by(request, wording, first, corpus)
@@ -197,7 +197,7 @@ def _own_rows(
 def _endings(
     systems: Sequence[System], scored: Sequence[GridCell], results: Mapping[str, RunResult]
 ) -> Table:
-    """Why the episodes of each system ended: a score of 0 tells nothing of a limit that was always reached."""
+    """Reasons why the episodes of each system ended: a score of 0 does not show that a limit was always reached."""
     counts = Counter(
         (cell.system, episode.outcome.stop_reason)
         for cell in scored
@@ -215,7 +215,7 @@ def _endings(
 
 
 def _pools(cells: Sequence[GridCell]) -> Table:
-    """The number of questions of each task, beside the paper's."""
+    """Number of questions of each task, beside the paper's."""
     printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
     known = {task.name: task for task in TASKS}
     rows: list[tuple[Cell, ...]] = []

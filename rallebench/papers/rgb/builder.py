@@ -1,6 +1,6 @@
-"""Records in RGB's form from a retriever's passages: those with the answer are positive, the others negative.
+"""Records in RGB's form from the passages of a retriever: passages with the answer are positive, the others negative.
 
-A false copy is a positive with every occurrence of the answer replaced by one of the same shape.
+A false copy is a positive in which another answer of the same shape replaces the answer.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ Row = dict[str, Any]
 
 
 def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
-    """A question with documents, best first, sorted by the required answer that they contain, at word boundaries; each text
-    once, and one that holds several answers where the fewest are so far."""
+    """A question with its documents, best first, grouped by the required answer that they contain at word boundaries.
+    Each text occurs once; a text with several answers goes to the smallest group."""
     groups: list[list[str]] = [[] for _ in question.required]
     negative: list[str] = []
     for text in dict.fromkeys(texts):
@@ -54,7 +54,7 @@ def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
 
 
 def record_row(record: RgbRecord) -> Row:
-    """A line of a base set; of an integration set where positives are grouped, of a fact set where there are false copies."""
+    """A row of a base set; of an integration set if positives are grouped, of a fact set if there are false copies."""
     row = {
         "id": record.id,
         "query": record.query,
@@ -67,7 +67,7 @@ def record_row(record: RgbRecord) -> Row:
 
 
 def replace_answer(text: str, aliases: Sequence[str], fake: str) -> str:
-    """Every occurrence of an alias replaced, the rest as it is.
+    """Replace every occurrence of an alias.
 
     >>> replace_answer("Tampa is in Florida; TAMPA!", ["Tampa"], "Miami")
     'Miami is in Florida; Miami!'
@@ -91,8 +91,8 @@ def answer_shape(answer: str) -> str:
 
 
 def false_answers(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
-    """Question id → a false answer: its own, else another question's that looks alike. Questions for which there
-    is none, or with several required answers, are absent."""
+    """Question id → a false answer: its own, else that of another question of the same shape. Questions without one, or
+    with several required answers, are absent."""
     single = [question for question in questions if len(question.required) == 1]
     shapes: dict[str, list[str]] = {}
     for answer in dict.fromkeys(question.required[0][0] for question in single):
@@ -101,7 +101,7 @@ def false_answers(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
     for question in single:
         (aliases,) = question.required
         lowered = [alias.lower() for alias in aliases]
-        alike = [  # where one is part of the other, RGB's scoring could not tell them apart
+        alike = [  # RGB's scoring cannot distinguish an answer from a part of it
             other
             for other in shapes[answer_shape(aliases[0])]
             if not any(other.lower() in alias or alias in other.lower() for alias in lowered)
@@ -125,7 +125,7 @@ SENTENCES: Mapping[str, str] = {
     "not_known": "have no false copies: the model does not know them",
     "unanswered": "have no answer and were left out",
 }
-"""A count of the report → the end of its sentence."""
+"""Key of a count in the report → end of its sentence."""
 
 
 @RGB.suite(
@@ -146,7 +146,7 @@ def testbed(request: ExperimentRequest) -> Experiment:
     questions, known = source.questions, _known_questions(request, s, source.questions)
     records: dict[str, RgbRecord] = {}
     result = yield _documents_run(s, source, records)
-    for question in questions:  # those of an earlier run, which are not scored again
+    for question in questions:  # answers of an earlier session are not scored again
         if question.id in result.episodes and question.id not in records:
             records[question.id] = _with_hits(question, result.episodes[question.id])
     answered = [records[question.id] for question in questions if question.id in records]
@@ -176,7 +176,7 @@ def build_rgb(request: ExperimentRequest) -> Experiment:
 
 
 def _check(request: ExperimentRequest, s: RecordSettings) -> None:
-    """Raise UsageError for settings that do not go together, or an unknown retriever."""
+    """Raise UsageError for settings that exclude each other, or an unknown retriever."""
     if bool(s.data) == bool(s.articles) or not s.index:
         raise UsageError(
             "A testbed needs a dataset, or articles, and an index.",
@@ -192,7 +192,7 @@ def _check(request: ExperimentRequest, s: RecordSettings) -> None:
 def _documents_run(
     settings: RecordSettings, source: SourceQuestions, records: dict[str, RgbRecord]
 ) -> RunRequest:
-    """The run that searches the documents of every question; scoring it fills ``records``."""
+    """Run that retrieves the documents of every question; its scoring fills ``records``."""
     index, k = settings.index, settings.k
     questions = {question.id: question for question in source.questions}
 
@@ -223,7 +223,8 @@ def _sets(
     fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: see ``_known``."""
+    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: ids of questions that a run answered right,
+    None for all."""
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
     for record in records:
@@ -249,7 +250,7 @@ def _sets(
 
 
 def _read(request: ExperimentRequest, data: str) -> SourceQuestions:
-    """The questions of a set that have an answer."""
+    """The answerable questions of a set."""
     name, path = request.workspace.dataset(data)
     _, first = next(iter(Source(path).objects()), (0, {}))
     if "query" in first:
@@ -278,7 +279,7 @@ def _question(example: Example) -> RgbRecord:
 def _known_questions(
     request: ExperimentRequest, settings: RecordSettings, questions: Sequence[RgbRecord]
 ) -> frozenset[str] | None:
-    """The questions that a run answered right; None if no run was named. Raises UsageError."""
+    """Ids of the questions that the named run answered right; None without a run. Raises UsageError."""
     run, language = settings.known, settings.language
     if not run:
         return None

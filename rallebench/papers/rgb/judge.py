@@ -1,6 +1,6 @@
 """RGB's judges (Chen et al. 2023, arXiv:2309.01431): did an answer decline (Rej*), did it notice wrong documents (ED*)?
 
-Each is asked for yes or no. A reply that says neither is unparsed.
+Each judge is asked for yes or no. A reply without either is unparsed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ERRORS = (
     "Yes, the model has identified the factual errors.",
     "No, the model fails to identify the factual errors.",
 )
-"""The two sentences that each prompt asks for."""
+"""The two sentences that each prompt requests."""
 
 _INFORMATION = r"(?:information|evidence|context|details?)"
 ADDRESSED = Claim(
@@ -57,7 +57,7 @@ NOTICED = Claim(
     chinese=r"识别|发现|指出|注意到|察觉|意识到|纠正|检测|认识到|知道|更正|(?:认为|表示|说|称)\w{0,8}(?:存在|有)\w{0,6}(?:错误|误)",
     chinese_fails=r"忽略|忽视|遗漏|漏掉|错过",
 )
-"""The claims that a yes states."""
+"""The statements that count as yes."""
 
 
 @METRICS.register_judge(
@@ -75,7 +75,7 @@ NOTICED = Claim(
     higher_is_better=None,
 )
 def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
-    """Whether an answer declined: 1 if the judge says that the question is not addressed, else 0 (RGB's Rej*).
+    """1 for an answer that declined, by the judge's verdict that the question is not addressed, else 0 (RGB's Rej*).
 
     Normalisation: none: the model reads the question and the answer as they are.
     Not scored: a verdict that says neither yes nor no.
@@ -99,7 +99,7 @@ def rejection(case: Case, *, llm: str, prompt: str) -> Flow:
     label="ED*",
 )
 def errors(case: Case, *, llm: str, prompt: str) -> Flow:
-    """Whether an answer noticed that documents are wrong: 1 if the judge says that it did, else 0 (RGB's ED*).
+    """1 for an answer that noticed wrong documents, by the judge's verdict, else 0 (RGB's ED*).
 
     Normalisation: none: the model reads the answer as it is.
     Not scored: a verdict that says neither yes nor no.
@@ -123,7 +123,7 @@ def _flow(
 
 
 def verdict_on_rejection(text: str) -> bool | None:
-    """Whether the judge says that the answer declined; None if it says neither.
+    """The verdict that the answer declined; None without a clear verdict.
 
     >>> verdict_on_rejection("No, the question is not addressed."), verdict_on_rejection("Yes, it is addressed.")
     (True, False)
@@ -133,7 +133,7 @@ def verdict_on_rejection(text: str) -> bool | None:
 
 
 def verdict_on_errors(text: str) -> bool | None:
-    """Whether the judge says that the errors were noticed; None if it says neither.
+    """The verdict that the errors were noticed; None without a clear verdict.
 
     >>> verdict_on_errors("Yes."), verdict_on_errors("It fails to identify them."), verdict_on_errors("Perhaps")
     (True, False, None)

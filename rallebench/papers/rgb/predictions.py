@@ -1,4 +1,4 @@
-"""RGB's own result files, predictions as JSON lines and the result as JSON, and ``score --suite rgb``, which reads them."""
+"""RGB's own files: predictions as JSON lines and results as JSON, and ``score --suite rgb``, which reads them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PredictionRow = Mapping[str, Any]
 def prediction_row(
     record: RgbRecord, documents: Documents, noise: float, assessment: Assessment
 ) -> PredictionRow:
-    """A line of the predictions."""
+    """A row of the predictions."""
     return {
         "id": record.id,
         "query": record.query,
@@ -44,8 +44,8 @@ def prediction_row(
 
 
 def count_result(rows: Sequence[PredictionRow], noise: float, facts: bool) -> dict[str, Any]:
-    """The result as RGB counts it, whatever ``compat`` says: over the rows there are, a rejection at noise 1 and
-    one that found the errors passing as right."""
+    """The result by RGB's own count, whatever ``compat`` says: over the existing rows, with a rejection at noise 1, and
+    a rejection that found the errors, as right."""
     right = sum(counts(row["label"], noise) for row in rows)
     value: dict[str, Any] = {
         "all_rate": right / len(rows) if rows else 0,
@@ -66,13 +66,13 @@ def count_result(rows: Sequence[PredictionRow], noise: float, facts: bool) -> di
 
 
 def read_rows(path: Path) -> dict[str, PredictionRow]:
-    """The rows of a file of predictions by id, {} if there is none. Raises BadFileError for other rows."""
+    """The rows of a file of predictions by id, {} without a file. Raises BadFileError for other rows."""
     rows: dict[str, PredictionRow] = {}
     for line, row in Source(path).objects() if path.is_file() else ():
         whole = {"id", "query", "ans", "prediction"} <= row.keys()
         if not whole or not isinstance(row["prediction"], str):
             raise BadFileError(
-                f"{path}, line {line} is no row of RGB's predictions (id, query, ans, prediction)."
+                f"{path}, line {line} is not a row of RGB's predictions (id, query, ans, prediction)."
             )
         qid = str(row["id"]).strip()
         if qid in rows:
@@ -86,7 +86,8 @@ def read_rows(path: Path) -> dict[str, PredictionRow]:
 def fits(
     row: PredictionRow | None, record: RgbRecord, documents: Documents, original: bool
 ) -> bool:
-    """Return whether an earlier row answers this record: the same id, query and answer and, but in the original, the same documents."""
+    """Return whether an earlier row answers this record: the same id, query and answer and, unless ``original``, the
+    same documents."""
     if row is None or row["query"] != record.query or row["ans"] != record.answer:
         return False
     return original or list(row.get("docs") or ()) == list(documents.texts)
@@ -94,10 +95,10 @@ def fits(
 
 @SCORERS.register("rgb")
 def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
-    """RGB's rows (id, query, ans, prediction), scored anew; ``gold``: its records, else each row's own ``ans`` counts.
+    """Score RGB's rows (id, query, ans, prediction) again; ``gold``: its records, else the ``ans`` of each row counts.
 
-    For every share of noise in the file its rates with intervals. ``labels_differ``: rows whose own label is another than the
-    one found here. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
+    The rates with intervals for every share of noise in the file. ``labels_differ``: rows whose label differs from
+    ours. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "RGB's predictions, a JSON object a line")
     rows = read_rows(guess)
@@ -134,7 +135,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 def _answers(
     rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
-    """(row id → its required answers, the number of records without a row, notes)."""
+    """(row id → its required answers, number of records without a row, notes)."""
     own = {qid: read_required(row["ans"]) for qid, row in rows.items()}
     if gold is None:
         note = (
@@ -159,7 +160,7 @@ def _answers(
 def _share(
     noise: float, rows: Sequence[tuple[PredictionRow, Required]], language: str
 ) -> dict[str, Any]:
-    """The rates of the rows of one share of noise, and RGB's own result over the same labels."""
+    """The rates of the rows with one share of noise, and RGB's own result over the same labels."""
     assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
     rates = [assessment.rates(noise) for assessment in assessments]
     labelled = [

@@ -1,6 +1,6 @@
-"""RGB's records: a question, what the answer must contain, and the documents that it is asked with, by RGB's rules.
+"""RGB's records: a question, its required answers, and its documents by RGB's rules.
 
-The random generator is seeded anew for every record, so a record's documents do not depend on the other records.
+The random generator is seeded for every record, so a record's documents do not depend on other records.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.common import in_folder
 
 Required = tuple[tuple[str, ...], ...]
-"""Every group must be met; any alias of a group meets it."""
+"""Groups of aliases: an answer needs one alias of every group."""
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -28,8 +28,8 @@ SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 @dataclass(frozen=True, slots=True)
 class RgbRecord:
-    """``answer`` as the file has it. ``positive``: groups of documents, one group where the file has a flat list;
-    ``grouped`` says which. ``wrong``: counterfactual copies of the positives, () where there are none."""
+    """A record. ``answer``: as in the file. ``positive``: groups of documents, one group for a flat list; ``grouped``:
+    true for grouped lists. ``wrong``: counterfactual copies of the positives, () without any."""
 
     id: str
     query: str
@@ -43,14 +43,14 @@ class RgbRecord:
 
     @property
     def flat(self) -> tuple[str, ...]:
-        """All positives of a set that does not group them."""
+        """All positives of an ungrouped set."""
         return self.positive[0] if self.positive else ()
 
 
 @dataclass(frozen=True, slots=True)
 class RgbRecords:
-    """A file of records. ``language``: ``en`` or ``zh``; ``without``: a missing part (answers, positives …) → the ids of
-    the records that lack it."""
+    """A file of records. ``language``: ``en`` or ``zh``; ``without``: a missing part (answers, positives …) → ids of
+    the records without it."""
 
     name: str
     path: Path
@@ -60,10 +60,10 @@ class RgbRecords:
 
 
 def read_required(answer: Any) -> Required:
-    """RGB's answers: a text is one required answer; of a list every element is required; a list in it is aliases, and so
-    is every list inside of that.
+    """Parse RGB's answers: a text is one required answer; every element of a list is required; a list inside it holds
+    aliases, as do all lists inside that.
 
-    Blank aliases, which any prediction contains, are dropped, and groups of nothing else.
+    Blank aliases, which any prediction contains, are dropped, and so are groups without another alias.
 
     >>> read_required("Rome"), read_required(["3 January", ["12 January", "Jan 12"]])
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
@@ -98,7 +98,7 @@ def write_required(required: Required) -> Any:
 
 
 def bare_example(record: RgbRecord) -> Example:
-    """A question with its gold, of which any alias answers, and without documents."""
+    """A question with its gold, which any alias matches, without documents."""
     aliases = dict.fromkeys(alias.strip() for group in record.required for alias in group)
     output = [{"answer": alias} for alias in aliases]
     row = {"id": record.id, "input": record.query, "output": output}
@@ -106,9 +106,9 @@ def bare_example(record: RgbRecord) -> Example:
 
 
 def read_records(path: Path, language: str = "") -> RgbRecords:
-    """Every record of a file. Raises BadFileError with the line of a row that is no record of RGB.
+    """Read all records of a file. Raises BadFileError with the line of a row that is not a record of RGB.
 
-    ``language``: ``en``, ``zh``, or '' to tell it from the file's name and, failing that, the questions.
+    ``language``: ``en``, ``zh``, or '' to detect it from the file name or else the questions.
     """
     records: dict[str, RgbRecord] = {}
     without: dict[str, tuple[str, ...]] = {}
@@ -140,7 +140,7 @@ def _lacking(record: RgbRecord) -> Iterator[str]:
 
 
 def detect_language(name: str, questions: Sequence[str]) -> str:
-    """The language that a file's name says first, before any that a model's name says; else that of most questions.
+    """The first language in the file name, before that of a model's name; else the language of most questions.
 
     >>> detect_language("zh_int", ()), detect_language("mine", ["谁?", "Who?", "何时？"]), detect_language("prediction_en_llama3-zh", ())
     ('zh', 'zh', 'en')
@@ -160,10 +160,10 @@ def _record(row: Mapping[str, Any], where: str) -> RgbRecord:
             f"{where} has no {missing[0]!r}; a record of RGB has id, query, answer, positive, negative."
         )
     if not isinstance(row["query"], str) or not row["query"].strip():
-        raise BadFileError(f"{where}: 'query' is no question; it should hold text.")
+        raise BadFileError(f"{where}: 'query' is not a question; it should be text.")
     if any(isinstance(alias, (dict, bool)) for alias in _aliases(row["answer"])):
         raise BadFileError(
-            f"{where}: 'answer' is no answer; it should hold a text, or a list of texts and of lists of aliases."
+            f"{where}: 'answer' is not an answer; it should be a text, or a list of texts and of lists of aliases."
         )
     positive = row.get("positive") or []
     grouped = isinstance(positive, list) and any(isinstance(group, list) for group in positive)
@@ -195,13 +195,13 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def sets_in(folder: Path) -> set[str]:
-    """The names of the files in a folder that end in one of SUFFIXES, without that ending."""
+    """Names of the files in a folder that end in one of SUFFIXES, without that ending."""
     names = (file.name for file in folder.iterdir())
     return {name.split(".json")[0] for name in names if name.endswith(SUFFIXES)}
 
 
 def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
-    """The file itself, or ``set_name``, else the first of ``names``, in a folder. Raises NotFoundError."""
+    """The file itself; of a folder the file ``set_name``, else the first of ``names``. Raises NotFoundError."""
     if path.is_file():
         return path
     stems = (set_name,) if set_name else names
@@ -220,8 +220,8 @@ SEED = 2333
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """A record's list of (``positive``, ``negative`` or ``wrong``, the document). ``short``: it holds fewer documents than
-    were asked for."""
+    """The documents of a record: (``positive``, ``negative`` or ``wrong``, text). ``short``: true if fewer than
+    requested."""
 
     items: tuple[tuple[str, str], ...]
     short: bool = False
@@ -247,7 +247,7 @@ def share(number: int, rate: float, original: bool = False) -> int:
 def base_documents(
     record: RgbRecord, number: int, noise: float, *, original: bool = False
 ) -> Documents:
-    """The first positives and negatives. Where one kind is too few the other fills up, but never at noise 1."""
+    """The first positives and negatives. Too few of one kind are filled up with the other, but not at noise 1."""
     negatives = share(number, noise, original)
     if noise == 1:
         negatives = number
@@ -263,9 +263,9 @@ def base_documents(
 def integration_documents(
     record: RgbRecord, number: int, noise: float, *, original: bool = False
 ) -> Documents:
-    """One positive of every group, also where that is more than asked; then second ones, third ones …, then noise.
+    """One positive of every group, even if more than requested; then second ones, third ones and so on, then noise.
 
-    Groups without a document, which the original fails on, are passed over.
+    Groups without a document, on which the original fails, are skipped.
     """
     if not number:
         return Documents(())

@@ -1,4 +1,4 @@
-"""RGB's rules, decided by the words of a reply alone."""
+"""RGB's rules, which need only the words of a reply."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Labels = tuple[int, ...]
 
 
 def metric_definitions(*metrics: str) -> dict[str, str]:
-    """These metrics with their definitions, in this order."""
+    """The definitions of these metrics, in this order."""
     return {metric: DEFINITIONS[metric] for metric in metrics}
 
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """A prediction as RGB scores it. ``text``: in Chinese without spaces; ``labels``: see ``label_prediction``; ``errors``: whether
-    it says that the documents are wrong (RGB's ``factlabel``)."""
+    """A scored prediction. ``text``: in Chinese without spaces; ``labels``: see ``label_prediction``; ``errors``: true
+    if it says that the documents are wrong (RGB's ``factlabel``)."""
 
     text: str
     labels: Labels
@@ -47,11 +47,11 @@ class Assessment:
 
     @property
     def rejects(self) -> bool:
-        """The prediction declines to answer, in RGB's words."""
+        """True if the prediction declines to answer, in RGB's words."""
         return self.labels == REJECTED
 
     def rates(self, noise: float, original: bool = False) -> dict[str, float | None]:
-        """Every rate of one answer; those that do not apply to it are None. ``original``: a rejection that found the errors
+        """All rates of one answer; None for rates that do not apply. ``original``: a rejection that found the errors
         counts as corrected, too."""
         corrected = 0 not in self.labels if original else self.right
         return {
@@ -81,7 +81,8 @@ def as_scored(prediction: str, language: str) -> str:
 
 
 def label_prediction(prediction: str, required: Required) -> Labels:
-    """(-1,) for a rejection; else 1 or 0 for every required answer, whether it contains any alias, in any case.
+    """(-1,) for a rejection; else for every required answer 1 if the prediction contains one of its aliases, in any
+    case, or 0.
 
     >>> label_prediction("Rome, 12 JAN", (("Rome",), ("January 12", "12 Jan"), ("noon",)))
     (1, 1, 0)
@@ -93,7 +94,7 @@ def label_prediction(prediction: str, required: Required) -> Labels:
 
 
 def is_right(labels: Sequence[int]) -> bool:
-    """Everything required is there.
+    """Return whether all required answers are found.
 
     >>> is_right((1, 1)), is_right((1, 0)), is_right(()), is_right((-1,))
     (True, False, False, False)
@@ -102,5 +103,5 @@ def is_right(labels: Sequence[int]) -> bool:
 
 
 def counts(labels: Sequence[int], noise: float) -> bool:
-    """RGB's ``all_rate``: right; at noise 1 a rejection, or right all the same."""
+    """RGB's ``all_rate``: 1 for a right answer and, at noise 1, for a rejection."""
     return is_right(labels) or (noise == 1 and tuple(labels[:1]) == REJECTED)

@@ -60,7 +60,7 @@ from rallebench.papers.rgb.testbed import (
 
 
 def run_notes(answered: Answered) -> Iterator[str]:
-    """The notes on the records and the runs, one sentence each."""
+    """Notes on the records and the runs, one sentence each."""
     first, _ = next(iter(answered.values()))
     records, facts = first.testbed.records, first.testbed.kind.facts
     queries = (record.query for record in first.records)
@@ -108,7 +108,7 @@ def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
 
 
 def holds_the_true_one(record: RgbRecord) -> bool:
-    """Return whether the false answer would be scored as right, as 170 where 70 is required."""
+    """Return whether the false answer would be scored as right, such as 170 for a required 70."""
     return is_right(label_prediction(record.fake, record.required))
 
 
@@ -119,9 +119,9 @@ JUDGED = {
 
 
 def make_judges(testbed: Testbed, model: str) -> tuple[Scorer, ...]:
-    """The judge of the test by ``model``, in a tuple, () without a model. Raises UsageError, BadFileError.
+    """The judge of the test with ``model``, in a tuple; () without a model. Raises UsageError, BadFileError.
 
-    In the original a reply that says neither yes nor no counts as a no.
+    In the original a reply without a clear verdict counts as a no.
     """
     if not model:
         return ()
@@ -143,7 +143,7 @@ def make_judges(testbed: Testbed, model: str) -> tuple[Scorer, ...]:
 
 
 def count_judgements(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
-    """(the counts of judgements, notes on those without a verdict); both are empty without a judge."""
+    """(counts of judgements, notes on those without a verdict); both empty without a judge."""
     passes = {judge.name: judge for judge in result.report.judges} if result.report else {}
     own = [passes[judge.name] for judge in result.request.judges if judge.name in passes]
     if not own:
@@ -259,7 +259,7 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
         )
     if not testbed.settings.passages:
         raise UsageError(
-            "passages is 0, but false documents are to be shown; what is known without any is asked anyway."
+            "passages is 0, but false documents are to be shown; the questions without documents are asked anyway."
         )
 
 
@@ -298,7 +298,7 @@ def _over_noise(testbed: Testbed, shares: str, labels: str) -> Experiment:
 def _by_category(
     testbed: Testbed, labels: str, categories: Categories, wrong: Sequence[WrongAnswer]
 ) -> tuple[tuple[Table, ...], tuple[str, ...]]:
-    """(the table of errors by category, where a person has named them; notes)."""
+    """(the table of errors by category, if a person assigned categories; notes)."""
     if not labels:
         how = f"To tell errors apart by hand, fill in the column category of {FILE} and give it as labels=FILE."
         return (), sentences((wrong, how))
@@ -314,7 +314,7 @@ def _report(
     notes: tuple[str, ...],
     to_fill: Mapping[str, str] | None = None,
 ) -> Report:
-    """The report of a test. ``own``: the keys that other tests do not have."""
+    """The report of a test. ``own``: keys that other tests lack."""
     testbed = next(iter(answered.values()))[0].testbed
     records = testbed.records
     counts: dict[str, dict[str, int]] = {}

@@ -1,4 +1,5 @@
-"""The paper's tables (Chen et al. 2023, arXiv:2309.01431) with ours above its own row; errors that a person named, by category."""
+"""The paper's tables (Chen et al. 2023, arXiv:2309.01431) with our row above its own, and errors by the category that a
+person assigned."""
 
 from __future__ import annotations
 
@@ -28,9 +29,9 @@ from rallebench.papers.rgb.testbed import Answered, Test, Testbed
 SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
 KNOWS = 0.7
-"""Error detection is reported for models that know more than this share of the answers without documents."""
+"""Error detection is reported for models that answer more than this share without documents."""
 DOCUMENTS, TEMPERATURE = 5, 0.7
-"""The settings of the printed figures."""
+"""Settings of the printed figures."""
 NOISE = {"noise": "rgb_table1", "integration": "rgb_table5"}
 """Test → the paper's table of its accuracy over shares of noise."""
 REJECTION = {
@@ -48,7 +49,7 @@ COUNTERFACTUAL = {
     "correct_rate": ("CR of ED", ""),
     "correct_rate_judge": ("CR of ED*", "CR"),
 }
-"""The paper's correction rate is over the judge's detections."""
+"""The paper's correction rate is relative to the judge's detections."""
 
 Row = tuple[Any, ...]
 
@@ -90,7 +91,7 @@ def _by_language(testbed: Testbed, answered: Answered) -> dict[str, Estimate | N
 
 
 def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
-    """Rej, lucky hits and RGB's sum of the two, and Rej* where a judge was asked."""
+    """Rej, lucky hits and RGB's sum of the two, and Rej* with a judge."""
     testbed = test.testbed
     language = testbed.records.language
     own = make_own_row(
@@ -111,8 +112,8 @@ def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
 
 
 def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Table, Figure, OwnRow]:
-    """Accuracy without documents and with false ones, errors found, and corrections: over those found by RGB's words and
-    over those that the judge saw, which is the paper's."""
+    """Accuracy without documents and with false ones, detected errors, and corrections: of the errors detected by RGB's
+    words, and of those detected by the judge, which is the paper's rate."""
     testbed, published = test.testbed, published_table("rgb_table7")
     language = testbed.records.language
     cells = published.shares(published.row(SYSTEM, language=language))
@@ -136,12 +137,12 @@ def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Tab
 
 
 def reported(accuracy: float | None) -> bool:
-    """Return whether RGB reports error detection for a model that knows so much."""
+    """Return whether RGB reports error detection for a model of this accuracy."""
     return accuracy is not None and accuracy > KNOWS
 
 
 def _printed_shares(table: str, testbed: Testbed) -> dict[str, float]:
-    """The paper's column → share, of its row of ``SYSTEM``, in a table whose columns begin with the language."""
+    """Column of the paper → share, from the row of ``SYSTEM`` in a table whose columns begin with the language."""
     published, language = published_table(table), f"{testbed.records.language}_"
     shares = published.shares(published.row(SYSTEM))
     return {
@@ -158,7 +159,7 @@ def _rows(
     cells: Mapping[str, float],
     own: OwnRow,
 ) -> tuple[Row, ...]:
-    """The head of a table, our row, and the paper's where it may stand beside ours."""
+    """The head of a table, our row, and the paper's row if it is comparable."""
     ours, theirs = zip(*columns.values())
     row = (testbed.request.llm, *map(means.get, columns))
     return ("", *ours), row, *([] if own.why else [(MODEL, *map(cells.get, theirs))])
@@ -167,7 +168,7 @@ def _rows(
 def make_own_row(
     test: Test, table: str, cells: Mapping[str, Estimate | None], **settings: Any
 ) -> OwnRow:
-    """Our row of the paper's table. Its figures are of all questions of its own set, with five documents each."""
+    """Our row for the paper's table. The paper's figures are of all questions of its own set, with five documents each."""
     testbed, request = test.testbed, test.testbed.request
     records, documents = testbed.records, testbed.settings.passages
     theirs = f"{records.language}{testbed.kind.ends[-1]}"
@@ -204,10 +205,10 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "noise": ("long distance", "evidence uncertainty", "concept confusion"),
     "rejection": ("evidence uncertainty", "concept confusion"),
 }
-"""Test → the categories of its errors that the paper's authors assigned by hand."""
+"""Test → categories of errors that the paper's authors assigned by hand."""
 
 WrongAnswer = dict[str, str]
-"""An answer that is not right, a rejection too: the columns of its row in the file."""
+"""A wrong answer or a rejection: the columns of its row in the file."""
 Categories = Mapping[tuple[str, str], str]
 """(part or '', question id) → category."""
 
@@ -215,7 +216,7 @@ Categories = Mapping[tuple[str, str], str]
 def wrong_answers(
     answered: Answered, is_right: Callable[[Assessment], bool] = attrgetter("right")
 ) -> list[WrongAnswer]:
-    """All wrong answers, in the order of the questions; failed questions have no answer. ``is_right``: of a prediction."""
+    """All wrong answers, in the order of the questions, without failed questions. ``is_right``: test of a prediction."""
     rows = []
     for part, (test, result) in answered.items():
         for example, assessment in test.assessments(result):
@@ -228,13 +229,13 @@ def wrong_answers(
 
 
 def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
-    """The file with an empty column ``category``; {} if nothing was wrong."""
+    """The file with an empty column ``category``; {} without a wrong answer."""
     rows = [LABEL_COLUMNS, *(list(row.values()) for row in wrong)]
     return {FILE: csv_lines(rows)} if wrong else {}
 
 
 def read_labels(file: str) -> Categories:
-    """Categories of a CSV file with a header, or of JSON lines: ``qid``, ``category``, and ``part`` where they differ
+    """Read categories from a CSV file with a header, or JSON lines: ``qid``, ``category``, and ``part`` if they differ
     by part. Blank categories are skipped; {} without a ``file``. Raises NotFoundError, BadFileError."""
     path = Path(file).expanduser()
     if file and not path.is_file():
@@ -277,7 +278,7 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 def error_table(
     test: str, categories: Categories, wrong: Sequence[WrongAnswer]
 ) -> tuple[Table, tuple[str, ...]]:
-    """(the number of wrong answers by category and part, a note on labels of answers that are not wrong)."""
+    """(number of wrong answers by category and part, a note on labels of answers that are not wrong)."""
     places = [(row["part"], row["qid"]) for row in wrong]
     named = [categories.get(place) or categories.get(("", place[1]), NO_LABEL) for place in places]
     parts = list(dict.fromkeys(part for part, _ in places))
@@ -300,7 +301,7 @@ def error_table(
 
 
 def _printed_errors() -> dict[str, dict[str, str]]:
-    """The system whose errors of integration the paper counts → category → share of them."""
+    """The system whose integration errors the paper counts → category → share."""
     table = published_table("rgb_table6")
     shares = {
         row.settings["error_type"]: f"{table.shares(row)['share_of_errors']:.0%}"

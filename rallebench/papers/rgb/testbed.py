@@ -1,4 +1,4 @@
-"""One of RGB's tests as a run: its documents, its one prompt, its flow, its rates, its files."""
+"""An RGB test as a run: documents, prompt, flow, rates, files."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ WORKFLOW = "rgb"
 
 @dataclass(frozen=True, slots=True)
 class TestKind:
-    """One of RGB's tests. ``ends``: endings of the sets' file names, the corrected set first, that of the printed figures last;
-    ``build``: (record, number, share of noise, for ``facts`` also the share of true documents; ``original=``) → its documents;
-    ``judge``: '' for none."""
+    """A test of RGB. ``ends``: endings of the sets' file names, the corrected set first, that of the printed figures
+    last; ``build``: (record, number, share of noise, for ``facts`` also the share of true documents; ``original=``)
+    → documents; ``judge``: its name, or ''."""
 
     ends: tuple[str, ...]
     build: Callable[..., Documents]
@@ -83,8 +83,8 @@ TEST_KINDS: Mapping[str, TestKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``user`` holds ``{DOCS}`` and ``{QUERY}``. ``merged``: for models without a system role, the system's text
-    comes before the user's, with a blank line between."""
+    """A prompt; ``user`` contains ``{DOCS}`` and ``{QUERY}``. ``merged``: for models without a system role, the
+    system's text comes before the user's, with a blank line between."""
 
     system: str
     user: str
@@ -99,7 +99,7 @@ def read_prompt(language: str, folder: str = "", merged: bool = False) -> Prompt
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
-    """The messages of a question, its documents a line each. Without documents the system's text is not sent."""
+    """The messages of a question, with a line for each document. Without documents the system's text is left out."""
     documents = "\n".join(passage.text for passage in question.passages)
     user = fill_template(prompt.user, {"DOCS": documents, "QUERY": question.text})
     if not question.passages:
@@ -120,7 +120,7 @@ class Sampling:
 
 
 def answering(question: Question, llm: str, prompt: Prompt, decoding: Sampling) -> Flow:
-    """Ask one question with its documents; the reply is the answer, as it came."""
+    """Ask one question with its documents; the reply is the answer, unchanged."""
     reply = yield Generate(
         llm,
         messages(prompt, question),
@@ -135,7 +135,7 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Sampling) 
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """The common part of an experiment's runs. ``name``: of the test, in TEST_KINDS."""
+    """Common parts of an experiment's runs. ``name``: of the test, in TEST_KINDS."""
 
     request: ExperimentRequest
     settings: RgbSettings
@@ -151,19 +151,19 @@ class Testbed:
 
     @property
     def original(self) -> bool:
-        """True if it counts as RGB's code does."""
+        """True if answers are counted as in RGB's code."""
         return self.settings.original
 
     @property
     def usable(self) -> list[RgbRecord]:
-        """The records that can be scored."""
+        """The records with required answers."""
         return [record for record in self.records.records if record.required]
 
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """One run. ``documents``: record id → its list; ``left_out``: records for which there was no document at all;
-    ``earlier``: rows of an earlier time that are not asked again."""
+    """A run of a test. ``documents``: record id → its list; ``left_out``: records without any document; ``earlier``:
+    earlier rows whose questions are not asked again."""
 
     testbed: Testbed
     noise: float
@@ -177,13 +177,13 @@ class Test:
 
     @property
     def short(self) -> int:
-        """The number of lists with fewer documents than requested; 0 if none were requested."""
+        """Number of lists with fewer documents than requested; 0 if none were requested."""
         return sum(documents.short for documents in self.documents.values()) if self.number else 0
 
     @property
     def other_noise(self) -> int:
-        """The number of lists with more or fewer negatives than requested, for lack of either kind; at noise 1 nothing
-        stands in for a negative."""
+        """Number of lists with more or fewer negatives than requested, for lack of either kind; at noise 1 negatives
+        are not replaced."""
         if self.noise == 1:
             return 0
         negatives = share(self.number, self.noise, self.testbed.original)
@@ -191,12 +191,12 @@ class Test:
 
     @property
     def noisy(self) -> float:
-        """The share of negatives among the documents of all lists."""
+        """Share of negatives among the documents of all lists."""
         total = sum(len(documents.items) for documents in self.documents.values())
         return sum(documents.negatives for documents in self.documents.values()) / (total or 1)
 
     def file(self, part: str = "") -> str:
-        """Where RGB would write this test's predictions, or with ``_result`` its result."""
+        """Path of RGB's file of predictions for this test, or with ``_result`` of its result."""
         records = self.testbed.records
         name = f"prediction_{records.name}_{plain_name(self.testbed.request.llm)}"
         temperature = float(self.testbed.decoding.temperature)
@@ -207,7 +207,7 @@ class Test:
         return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
-        """Every answered example with the assessment of its answer, in order."""
+        """All answered examples with the assessments of their answers, in order."""
         for example in result.request.examples:
             if (episode := result.episodes.get(example.question.qid)) is not None:
                 yield example, self.assess(example, episode.answer)
@@ -242,7 +242,7 @@ def read_testbed(
 
 
 def _check_language(records: RgbRecords) -> None:
-    """Raise BadFileError for a file whose name says another language than its questions are in."""
+    """Raise BadFileError for a file whose name and questions differ in language."""
     letters = main_script(record.query for record in records.records)
     other = next(
         (code for code, name in CODES.items() if LANGUAGES[name] == letters), records.language
@@ -258,7 +258,7 @@ def _check_language(records: RgbRecords) -> None:
 def make_test(
     testbed: Testbed, noise: float, correct: float = 0.0, number: int | None = None
 ) -> Test:
-    """A test with every record's documents and its reusable earlier rows. Raises UsageError."""
+    """A test with the documents and reusable earlier rows of every record. Raises UsageError."""
     number = testbed.settings.passages if number is None else number
     shares = (noise, correct) if testbed.kind.facts else (noise,)
     built = {
@@ -293,7 +293,7 @@ def make_test(
 
 
 def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunRequest:
-    """The test as a run; answers in RGB's own files of an earlier time are not asked again."""
+    """The test as a run; earlier answers in RGB's own files are reused."""
     testbed = test.testbed
     llm, prompt = testbed.request.llm, testbed.prompt
 
@@ -325,7 +325,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunReque
 
 
 def make_example(record: RgbRecord, documents: Documents) -> Example:
-    """The question with its documents; the gold stays outside of it, also in the passages' ids."""
+    """A question with its documents; neither they nor their ids reveal the gold."""
     bare = bare_example(record)
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
     kinds = [{"kind": kind, "text": text} for kind, text in documents.items]
@@ -334,7 +334,7 @@ def make_example(record: RgbRecord, documents: Documents) -> Example:
 
 
 def result_files(test: Test, result: RunResult) -> dict[str, str | Iterable[str]]:
-    """RGB's own two files of this test; questions that failed have no row."""
+    """The two files that RGB writes for this test; failed questions have no row."""
     records = {record.id: record for record in test.records}
     rows = []
     for example, assessment in test.assessments(result):

@@ -1,7 +1,7 @@
 """Questions written by a language model, one from each article: RGB's testbeds began with news (arXiv:2309.01431, 2.2).
 
-The run's episodes hold the prompts and the replies. A reply counts only if it holds a question whose every answer is in the
-article; the faults of all others are counted.
+The run's episodes hold the prompts and the replies. A reply counts only if it contains a question whose answers are all
+in the article; the faults of all others are counted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from rallebench.papers.rgb.testbed import FOLDER
 
 WORKFLOW = "rgb-questions"
 MAX_ARTICLE_CHARACTERS = 8000
-"""Characters of an article that are shown."""
+"""Most characters of an article in a prompt."""
 QUESTION = ("question", "query")
 ANSWER = ("answers", "answer", "key_information", "key information")
 USABLE = {
@@ -58,8 +58,8 @@ SENTENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceQuestions:
-    """The usable ``questions``. ``counts``: the questions or articles that are not, and why; ``notes``: the same of articles;
-    ``files``: those that were written, in KILT's form."""
+    """Usable ``questions``. ``counts``: fault → number of questions or articles left out; ``notes``: the same for
+    articles; ``files``: the written questions in KILT's form."""
 
     name: str
     questions: Sequence[RgbRecord]
@@ -71,7 +71,8 @@ class SourceQuestions:
 def write_questions(
     request: ExperimentRequest, settings: RecordSettings
 ) -> Generator[RunRequest, RunResult, SourceQuestions]:
-    """Have a question written from each article. Raises UsageError before the run, BackendError if none came."""
+    """Ask a model for a question about each article. Raises UsageError before the run, BackendError without a usable
+    question."""
     parts = settings.parts
     if not request.llm:
         raise UsageError(
@@ -124,7 +125,7 @@ def _questions_run(
 
 
 def _text(article: Passage) -> str:
-    """The article as it is shown."""
+    """The text of an article in the prompt."""
     return f"{article.title}\n{article.text}".strip()[:MAX_ARTICLE_CHARACTERS]
 
 

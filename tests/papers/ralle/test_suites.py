@@ -402,14 +402,14 @@ def test_the_chains_of_ralles_repository_are_run_as_is(cli: CommandLine, tmp_pat
     assert "read/nq a version that is not known here" in found["tables"][0]["note"]
     data = f"data={cli.workspace / 'data'}"
 
-    def refused(*pairs: str) -> str:
+    def refusal(*pairs: str) -> str:
         ran = cli.suite("kilt-nq", data, "retriever=tiny", *pairs, llm="checker", run="x")
         assert ran.code == 2 and ran.err.count("\n") == 1
         return ran.err
 
-    assert "without scripts/configs/experiment_settings/closed-book/06_nq.json" in refused(
+    assert "without scripts/configs/experiment_settings/closed-book/06_nq.json" in refusal(
         own, "mode=closed-book"
     )
-    assert "is not a copy of RaLLe's repository" in refused(f"prompts={cli.workspace}")
+    assert "is not a copy of RaLLe's repository" in refusal(f"prompts={cli.workspace}")
     file.write_text(file.read_text()[:80])
-    assert "06_nq.json" in refused(own)
+    assert "06_nq.json" in refusal(own)

@@ -325,7 +325,7 @@ def test_what_is_wrong_is_one_sentence(
 # R-Eval's logs
 
 
-def exported(
+def export_log(
     cli: CommandLine, run: str = "g react oracle-7b hotpotqa", folder: str = "react_oracle-7b_4096"
 ) -> Path:
     path = cli.workspace / folder / "hotpotqa_log.jsonl"
@@ -335,7 +335,7 @@ def exported(
 
 
 def test_a_run_is_written_as_revals_log_and_scored_and_read_from_it(cli: CommandLine) -> None:
-    log = exported(cli)
+    log = export_log(cli)
     first = read_lines(log)[0]
     ended = ("prediction", "correct", "reward", "halted", "error")
     keys = ["question", "answer", *ended, "prompt", "scratchpad", "exe_time"]
@@ -427,7 +427,7 @@ def test_a_bad_log_is_refused_and_nothing_is_written(cli: CommandLine, row: str,
 
 
 def test_a_folder_in_place_of_a_log_is_called_one_and_its_files_are_named(cli: CommandLine) -> None:
-    log = exported(cli)
+    log = export_log(cli)
     (log.parent / "deeper").mkdir()
     for asked in (("--guess", log.parent), ("--guess", log, "--gold", log.parent)):
         ran = cli("score", "--suite", "reval", *asked)

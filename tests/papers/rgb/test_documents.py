@@ -1,4 +1,4 @@
-"""Which documents a record is asked with: RGB's rules, against a second telling of them and against fixed lists."""
+"""The documents of a record by RGB's rules, against a second implementation and against fixed lists."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rallebench.papers.rgb.records import (
 )
 
 ORDER = [1, 4, 3, 2, 0]
-"""Where ``random.seed(2333)`` puts five documents."""
+"""The order of five documents after ``random.seed(2333)``."""
 
 
 def record(
@@ -221,8 +221,8 @@ def test_the_language_follows_from_name_or_questions(
     ("change", "sentence"),
     [
         ({"id": None}, "has no 'id'"),
-        ({"query": 3}, "'query' is no question"),
-        ({"answer": ["x", {"y": 1}]}, "'answer' is no answer"),
+        ({"query": 3}, "'query' is not a question"),
+        ({"answer": ["x", {"y": 1}]}, "'answer' is not an answer"),
         ({"positive": "p"}, "'positive' should be a list of texts"),
         ({"negative": [1]}, "'negative' should be a list of texts"),
         ({"positive_wrong": ["a", "b"]}, "'positive_wrong' has 2 documents and 'positive' 1"),

@@ -141,7 +141,7 @@ def test_chinese_is_scored_without_its_spaces(cli: CommandLine, tmp_path: Path) 
             "FOLDER is a folder; name the file that holds RGB's records",
         ),
         ("--suite rgb --guess EMPTY", "holds no row"),
-        ("--suite rgb --guess OTHER", "is no row of RGB's predictions"),
+        ("--suite rgb --guess OTHER", "is not a row of RGB's predictions"),
         ("--suite rgb --guess NOISY", "must be a number from 0 to 1"),
         ("--suite rgb --guess TWICE", "line 2 repeats the id '1'"),
         ("--suite rgb --guess NOISY --ks 1", "--ks goes with --suite kilt"),

@@ -1,4 +1,4 @@
-"""What a prediction is worth by RGB's rules, every branch; what a model and a judge are sent, and what a verdict says."""
+"""Scores of predictions by RGB's rules, every branch; prompts of model and judge, and verdicts."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ REPLIES = {
     "was in Tampa": "tampa",
     "was in Paris": f"{ERRORS} Paris.",
 }
-"""What the model says of a prompt; the first that matches counts."""
+"""Pattern of a prompt → reply of the model; the first match counts."""
 KNOWN = {r"game 0\?": "Tampa", r"game 1\?": "Tampa", r"game 2\?": "Lyon"}
 MODELS: dict[str, dict[str, Any]] = {
     "reads": {"replies": REPLIES, "default": "no idea"},
@@ -446,7 +446,7 @@ def test_a_folder_without_its_base_is_refused(cli: CommandLine, workspace: Path,
         ("counterfactual", "data=DATA noise=0.6 correct=0.6", {}, "together at most 1"),
         ("counterfactual", "data=DATA passages=0", {}, "passages is 0, but false documents"),
         ("counterfactual", "data=DATA/en_int.json", {}, "holds no false copies"),
-        ("rejection", "data=FACTS judge=nobody", {}, "no language model 'nobody'"),
+        ("rejection", "data=FACTS judge=absent", {}, "no language model 'absent'"),
         ("noise", "pasages=3", {}, "no setting 'pasages'"),
         ("nose", "", {}, "Did you mean 'rgb-noise'"),
         ("testbed", "", {}, "A testbed needs a dataset"),

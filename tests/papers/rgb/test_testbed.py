@@ -32,7 +32,7 @@ def workspace(workspace: Path) -> Path:
     return workspace
 
 
-def bed_of(cli: CommandLine, run: str, *pairs: str, llm: str = "") -> Any:
+def make_bed(cli: CommandLine, run: str, *pairs: str, llm: str = "") -> Any:
     return cli.report("rgb-testbed", "index=tiny", "k=6", *pairs, run=run, llm=llm)
 
 
@@ -100,7 +100,7 @@ def test_an_index_becomes_files_that_the_tests_take(cli: CommandLine) -> None:
     several = {**question, "answer": ["Titan", "Charon"]}
     path = cli.workspace / "datasets" / "tiny-qa.jsonl"
     write_lines(path, [*read_lines(path), several, {"id": "n", "input": "Who?", "output": []}])
-    bed = bed_of(cli, "bed", "data=tiny-qa")
+    bed = make_bed(cli, "bed", "data=tiny-qa")
     assert (bed["questions"], bed["unanswered"]) == (9, 1)
     assert bed["records"] == {"en": 8, "en_int": 1, "en_fact": 8}
     folder = Path(bed["folder"])
@@ -109,7 +109,7 @@ def test_an_index_becomes_files_that_the_tests_take(cli: CommandLine) -> None:
     assert all("Titan" in text for text in first["positive"])
     assert not any("Titan" in text for text in first["negative"] + first["positive_wrong"])
     assert all(first["fakeanswer"] in text for text in first["positive_wrong"])
-    more = bed_of(cli, "more", "data=tiny-qa", "positives=2")
+    more = make_bed(cli, "more", "data=tiny-qa", "positives=2")
     assert more["too_few_positives"] > 0
     assert more["records"]["en"] == bed["records"]["en"] - more["too_few_positives"]
     assert all(len(row["positive"]) >= 2 for row in read_lines(Path(more["folder"]) / "en.jsonl"))
@@ -117,7 +117,7 @@ def test_an_index_becomes_files_that_the_tests_take(cli: CommandLine) -> None:
     assert facts["dataset"] == "en_fact" and facts["acc"] == 0.125
     parts = cli.report("rgb-integration", f"data={folder}", llm="titan", run="i")
     assert parts["dataset"] == "en_int"
-    known = bed_of(cli, "known", "data=tiny-qa", "known=c without documents")
+    known = make_bed(cli, "known", "data=tiny-qa", "known=c without documents")
     assert known["records"]["en_fact"] == 1 and known["not_known"] == 7
 
 
@@ -125,7 +125,7 @@ def test_questions_in_rgbs_form_keep_their_false_answers(cli: CommandLine) -> No
     aliases = [["Christiaan Huygens", "Huygens"]]
     row = {"id": 1, "query": "Who discovered Titan?", "answer": aliases, "fakeanswer": "Ada"}
     path = write_lines(cli.workspace / "datasets" / "own.jsonl", [row])
-    bed = bed_of(cli, "own", f"data={path}")
+    bed = make_bed(cli, "own", f"data={path}")
     (row,) = read_lines(Path(bed["folder"]) / "en_fact.jsonl")
     assert row["positive_wrong"][0].startswith("Ada discovered Titan")
     assert "nowhere" in cli.refused("rgb-testbed", f"data={path}", "index=nowhere")
@@ -163,7 +163,7 @@ def test_a_reply_counts_if_it_has_as_many_answers_as_parts_and_all_stand_in_the_
 
 
 def test_articles_become_questions_and_these_a_testbed(cli: CommandLine, workspace: Path) -> None:
-    bed = bed_of(cli, "bed", f"articles={workspace / 'corpus.tsv'}", llm="writer")
+    bed = make_bed(cli, "bed", f"articles={workspace / 'corpus.tsv'}", llm="writer")
     assert [part["label"] for part in bed["parts"]] == ["questions", "documents"]
     counts = {"articles": 6, "unread": 1, "not_in_article": 1, "not_written": 1, "questions": 3}
     assert {name: bed[name] for name in counts} == counts
@@ -179,7 +179,7 @@ def test_articles_become_questions_and_these_a_testbed(cli: CommandLine, workspa
         "input": "What is Saturn's largest moon?",
         "output": [{"answer": "Titan", "provenance": page}],
     }
-    assert bed_of(cli, "again", f"data={file}")["records"] == bed["records"]
+    assert make_bed(cli, "again", f"data={file}")["records"] == bed["records"]
     prompt = cli.episodes("bed questions")[0]["steps"][0]["messages"][0]["content"]
     assert "Titan is the largest moon" in prompt and "{ARTICLE}" not in prompt
 
