@@ -17,9 +17,11 @@ from rallebench.core.errors import BadFileError, StoppedError, UsageError
 from rallebench.core.events import Event, Finished, Operation, Progress, complete
 from rallebench.core.experiment_reports import Point, TradeoffReport
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult, RequestContent
+from rallebench.core.json_values import as_json
 from rallebench.core.runs import RunOptions
 from rallebench.experiments.tradeoff import probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
+from rallebench.experiments.tradeoff.measurements import ProbeJob
 from rallebench.experiments.tradeoff.running import read_swept, search_settings, tradeoff_settings
 from rallebench.services.jobs import job_pieces
 from rallebench.services.workbench import Workbench
@@ -328,8 +330,8 @@ def test_queries_are_timed_in_batches_that_hold_each_of_them(
         return [[] for _ in positions]
 
     monkeypatch.setattr(probe, "_retriever", lambda job: lambda knobs: search)
-    job = {"texts": ["a", "b", "c", "d", "e"], "settings": [{}], "batch": 2, "rounds": 1}
-    *_, costs = probe.search_costs(job)
+    job = ProbeJob("space", "mine", (), 3, [*"abcde"], 2, 1, [{}], None)
+    *_, costs = probe.search_costs(as_json(job))
     assert costs["batch_ms"] >= 0 and costs["docs"] == [[]] * 5
     assert batches == [[0, 1, 2, 3, 4], [0], [1], [2], [3], [4], [0, 1], [2, 3], [4]]
 

@@ -1,8 +1,6 @@
 """Program that encodes the questions and finds the exact nearest passages of each, against which indexes are measured.
 
-The job: ``workspace``, ``index`` (an index over vectors), ``texts``, ``k``. Its line: ``vectors`` (base64 of float32, n
-rows), ``encode_ms`` (of one query), ``nearest`` (per question the ids of the k nearest, more with ties; None if no
-exact vectors of this corpus and encoder are stored).
+Of an ExactJob it prints ExactNeighbours.
 """
 
 from __future__ import annotations
@@ -18,9 +16,13 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.arrays import load_array
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
+from rallebench.core.json_values import as_json
+from rallebench.core.settings import fill
+from rallebench.core.types import Json
 from rallebench.corpora.store import PassageStore
 from rallebench.encoders.references import open_encoder
 from rallebench.engine.measure import run_program
+from rallebench.experiments.tradeoff.measurements import ExactJob, ExactNeighbours
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.indexes.checks import check_index
 from rallebench.workspace.indexes.vectors import VECTORS, complete_vectors
@@ -38,12 +40,13 @@ TIES, TIE = 16, 1e-6
 EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 
 
-def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Run the program: yields progress, then vectors, milliseconds and nearest ids of the questions."""
+def neighbours(request: Json) -> Iterator[Json]:
+    """Run the program of the ExactJob in ``request``: yields progress, then the neighbours."""
     import numpy as np
 
-    workspace, texts = WorkspaceFolder(job["workspace"]), job["texts"]
-    manifest = workspace.manifests()[job["index"]]
+    job = fill(ExactJob, request)
+    workspace, texts = WorkspaceFolder(Path(job.workspace)), job.texts
+    manifest = workspace.manifests()[job.index]
     yield {"progress": f"encoding {len(texts)} questions with {manifest.encoder_name}"}
     encoder = open_encoder(manifest.encoder_name)
     queries = np.asarray(encoder.encode(texts, role="query"), dtype=np.float32)
@@ -53,12 +56,14 @@ def neighbours(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         encoder.encode([text], role="query")
         seconds.append(time.perf_counter() - started)
     yield {"progress": "exact neighbours"}
-    nearest = nearest_ids(workspace, manifest, queries, job["k"])
-    yield {
-        "vectors": base64.b64encode(queries.tobytes()).decode(),
-        "encode_ms": statistics.median_high(seconds) * 1000,
-        "nearest": None if nearest is None else [sorted(ids) for ids in nearest],
-    }
+    nearest = nearest_ids(workspace, manifest, queries, job.k)
+    yield as_json(
+        ExactNeighbours(
+            base64.b64encode(queries.tobytes()).decode(),
+            statistics.median_high(seconds) * 1000,
+            None if nearest is None else [sorted(ids) for ids in nearest],
+        )
+    )
 
 
 def nearest_ids(

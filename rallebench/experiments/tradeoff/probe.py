@@ -1,9 +1,4 @@
-"""Program that measures the memory and time of one index in a process of its own.
-
-The job: ``workspace``, ``index``, ``k``, ``texts``, ``vectors`` (of the texts, as ``exact`` prints them, for an index
-over vectors; else None), ``settings`` (of the search, one measurement each), ``batch``, ``rounds``. A line: ``knobs``,
-``docs`` and ``pages`` (per query, best first), ``single_ms``, ``batch_ms``, ``ram``.
-"""
+"""Program that measures the memory and time of one index in a process of its own: of a ProbeJob, a Measurement a line."""
 
 from __future__ import annotations
 
@@ -13,13 +8,17 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from rallebench.core import memory
-from rallebench.core.types import Passage
+from rallebench.core.json_values import as_json
+from rallebench.core.settings import fill
+from rallebench.core.types import Json, Passage
 from rallebench.corpora.store import PassageStore
 from rallebench.datasets.reading import read_questions
 from rallebench.engine.measure import run_program
+from rallebench.experiments.tradeoff.measurements import Measurement, ProbeJob
 from rallebench.vector_indexes import VECTOR_INDEXES
 from rallebench.workspace.entries import read_manifest
 from rallebench.workspace.indexes.checks import check_index
@@ -37,54 +36,57 @@ SINGLE_SECONDS = 10.0
 Search = Callable[[Sequence[int]], "list[list[Passage]]"]
 
 
-def search_costs(job: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield one line per setting of the job."""
+def search_costs(request: Json) -> Iterator[Json]:
+    """Yield one line per setting of the ProbeJob in ``request``."""
+    job = fill(ProbeJob, request)
     for library in _libraries(job):
         with suppress(ImportError):
             importlib.import_module(library)
     memory.release()
     before = memory.rss_bytes()
-    count = len(job["texts"])
-    open_index = _vectors if job.get("vectors") else _retriever
+    count = len(job.texts)
+    open_index = _vectors if job.vectors else _retriever
     with_settings = open_index(job)
-    for number, knobs in enumerate(job["settings"], 1):
+    for number, knobs in enumerate(job.settings, 1):
         search = with_settings(knobs)
         hits = search(range(count))
-        yield {"progress": f"measuring setting {number} of {len(job['settings'])}"}
-        yield {
-            "knobs": knobs,
-            "docs": [[passage.doc_id for passage in passages] for passages in hits],
-            "pages": [[passage.page_id for passage in passages] for passages in hits],
-            "single_ms": _single_ms(search, count),
-            "batch_ms": min(_batch_ms(search, count, job["batch"]) for _ in range(job["rounds"])),
-            "ram": max(0, memory.rss_bytes() - before),
-        }
+        yield {"progress": f"measuring setting {number} of {len(job.settings)}"}
+        yield as_json(
+            Measurement(
+                knobs,
+                [[passage.doc_id for passage in passages] for passages in hits],
+                [[passage.page_id for passage in passages] for passages in hits],
+                _single_ms(search, count),
+                min(_batch_ms(search, count, job.batch) for _ in range(job.rounds)),
+                max(0, memory.rss_bytes() - before),
+            )
+        )
 
 
-def _libraries(job: Mapping[str, Any]) -> Sequence[str]:
+def _libraries(job: ProbeJob) -> Sequence[str]:
     """Packages imported by a search of this index: those of its kind, or of each part of a combination."""
-    if not job.get("vectors"):
+    if not job.vectors:
         return LIBRARIES
-    kind = read_manifest(WorkspaceFolder(job["workspace"]).indexes / job["index"]).kind
+    kind = read_manifest(WorkspaceFolder(Path(job.workspace)).indexes / job.index).kind
     packages = VECTOR_INDEXES.entry(kind).traits["packages"]
     modules = [MODULES.get(package, package.replace("-", "_")) for package in packages]
     return ["numpy", *modules]
 
 
-def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
+def _vectors(job: ProbeJob) -> Callable[[Json], Search]:
     """An index over vectors, queried by vectors, so that the encoder stays outside."""
     import numpy as np
 
-    folder = WorkspaceFolder(job["workspace"]).indexes / job["index"]
+    folder = WorkspaceFolder(Path(job.workspace)).indexes / job.index
     manifest = read_manifest(folder)
     check_index(folder, manifest)
     index = VECTOR_INDEXES[manifest.kind].load(folder)
     store = PassageStore(folder)
-    vectors = np.frombuffer(base64.b64decode(job["vectors"]), dtype=np.float32)
-    queries = vectors.reshape(len(job["texts"]), -1)
-    k = min(job["k"], len(store))
+    vectors = np.frombuffer(base64.b64decode(job.vectors or ""), dtype=np.float32)
+    queries = vectors.reshape(len(job.texts), -1)
+    k = min(job.k, len(store))
 
-    def with_knobs(knobs: Mapping[str, Any]) -> Search:
+    def with_knobs(knobs: Json) -> Search:
         def search(positions: Sequence[int]) -> list[list[Passage]]:
             _, rows = index.search(queries[list(positions)], k, **knobs)
             return [[store[int(row)] for row in nearest if row >= 0] for nearest in rows]
@@ -94,16 +96,16 @@ def _vectors(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
     return with_knobs
 
 
-def _retriever(job: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Search]:
+def _retriever(job: ProbeJob) -> Callable[[Json], Search]:
     """Any other retriever, queried by texts."""
-    retriever = _open(WorkspaceFolder(job["workspace"]), job["index"], Encoders())
-    texts = job["texts"]
+    retriever = _open(WorkspaceFolder(Path(job.workspace)), job.index, Encoders())
+    texts = job.texts
 
-    def with_knobs(knobs: Mapping[str, Any]) -> Search:
-        other = retriever.with_knobs(job["index"], knobs) if knobs else retriever
+    def with_knobs(knobs: Json) -> Search:
+        other = retriever.with_knobs(job.index, knobs) if knobs else retriever
 
         def search(positions: Sequence[int]) -> list[list[Passage]]:
-            rows = other.search([texts[i] for i in positions], job["k"])
+            rows = other.search([texts[i] for i in positions], job.k)
             return [[hit.passage for hit in hits] for hits in rows]
 
         return search

@@ -15,12 +15,19 @@ from rallebench.core.experiments import (
     MeasureRequest,
     Report,
 )
+from rallebench.core.json_values import as_json
 from rallebench.core.registry import unknown
-from rallebench.core.settings import check_values
+from rallebench.core.settings import check_values, fill
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
 from rallebench.experiments import EXPERIMENTS
+from rallebench.experiments.tradeoff.measurements import (
+    ExactJob,
+    ExactNeighbours,
+    Measurement,
+    ProbeJob,
+)
 from rallebench.metrics import METRICS
 from rallebench.retrievers import INDEX_KINDS, search_form
 from rallebench.vector_indexes import VECTOR_INDEXES
@@ -120,7 +127,7 @@ def tradeoff(request: ExperimentRequest) -> Experiment:
     return Report(failed=failed, result=result)
 
 
-Exact = dict[tuple[str, str], Mapping[str, Any]]
+Exact = dict[tuple[str, str], ExactNeighbours]
 """(corpus, encoder) → the questions' vectors and exact neighbours, once for all indexes over the same vectors."""
 
 
@@ -137,48 +144,44 @@ def _points(
     manifests = workspace.manifests()
     manifest = manifests.get(index)
     parts = [index] if manifest else workspace.component_indexes(name)
-    job = {
-        "workspace": str(workspace.path),
-        "index": index,
-        # identify the measured build of the index
-        "fingerprints": [manifests[part].fingerprint for part in parts if part in manifests],
-        "k": k,
-        "texts": [example.question.text for example in examples],
-    }
-    neighbours: Mapping[str, Any] = {}
+    fingerprints = [manifests[part].fingerprint for part in parts if part in manifests]
+    texts = [example.question.text for example in examples]
+    job = ExactJob(str(workspace.path), index, fingerprints, k, texts)
+    neighbours = ExactNeighbours()
     if manifest is not None and manifest.kind in VECTOR_INDEXES:
         key = (manifest.corpus_sha256, manifest.encoder)
         if key not in exact:
-            lines = yield MeasureRequest(f"{name} exact", f"{PROGRAMS}.exact", job)
-            exact[key] = lines[0] if lines else {}
+            lines = yield MeasureRequest(f"{name} exact", f"{PROGRAMS}.exact", as_json(job))
+            exact[key] = fill(ExactNeighbours, lines[0]) if lines else ExactNeighbours()
         neighbours = exact[key]
     kind, swept = (manifest.kind if manifest else "combined"), settings.sweep
-    more: dict[str, Any] = {
-        "batch": BATCH,
-        "rounds": ROUNDS,
-        "settings": search_settings(kind, swept) if manifest else [{}],
-        "vectors": neighbours.get("vectors"),
-    }
-    lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", {**job, **more})
-    nearest = neighbours.get("nearest")
+    tried = search_settings(kind, swept) if manifest else [{}]
+    probe = ProbeJob(
+        job.workspace, index, fingerprints, k, texts, BATCH, ROUNDS, tried, neighbours.vectors
+    )
+    lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", as_json(probe))
+    nearest = neighbours.nearest
+    measured = [fill(Measurement, line) for line in lines]
+    qualities = [_quality(line.pages, examples, k) for line in measured]
     return [
         Point(
             index=name,
             kind=kind,
-            knobs=line["knobs"],
+            knobs=line.knobs,
             k=k,
             n=len(examples),
-            recall=None if nearest is None else _recall(line["docs"], nearest, k),
-            **_quality(line["pages"], examples, k),
-            single_ms=line["single_ms"],
-            batch_ms=line["batch_ms"],
-            encode_ms=neighbours.get("encode_ms"),
-            ram=line["ram"],
+            recall=None if nearest is None else _recall(line.docs, nearest, k),
+            quality=quality,
+            n_gold=n_gold,
+            single_ms=line.single_ms,
+            batch_ms=line.batch_ms,
+            encode_ms=neighbours.encode_ms,
+            ram=line.ram,
             disk=manifest.bytes if manifest else 0,
             build_seconds=manifest.seconds if manifest else 0.0,
             passages=manifest.passages if manifest else 0,
         )
-        for line in lines
+        for line, (quality, n_gold) in zip(measured, qualities)
     ]
 
 
@@ -215,8 +218,10 @@ def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: i
     return sum(shares) / len(shares) if shares else 0.0
 
 
-def _quality(pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int) -> dict[str, Any]:
-    """Means over the questions with gold pages, of the metrics that k allows."""
+def _quality(
+    pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int
+) -> tuple[dict[str, float], int]:
+    """(means over the questions with gold pages, of the metrics that k allows; number of these questions)."""
     names = [name for name, least in QUALITY.items() if least <= k]
     values: dict[str, list[float]] = {name: [] for name in names}
     count = 0
@@ -230,4 +235,4 @@ def _quality(pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int
             for name in names:
                 values[name].append(METRICS[name](episode, example.gold) or 0.0)
     means = {name: sum(of_name) / count for name, of_name in values.items()} if count else {}
-    return {"quality": means, "n_gold": count}
+    return means, count
