@@ -17,7 +17,7 @@ from rallebench.core.errors import BadFileError, StoppedError, UsageError
 from rallebench.core.events import Event, Finished, Operation, Progress, complete
 from rallebench.core.experiment_reports import Point, TradeoffReport
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult, RequestContent
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import object_json
 from rallebench.core.runs import RunOptions
 from rallebench.experiments.tradeoff import probe
 from rallebench.experiments.tradeoff.exact import nearest_rows
@@ -331,7 +331,7 @@ def test_queries_are_timed_in_batches_that_hold_each_of_them(
 
     monkeypatch.setattr(probe, "_retriever", lambda job: lambda knobs: search)
     job = ProbeJob("space", "mine", (), 3, [*"abcde"], 2, 1, [{}], None)
-    *_, costs = probe.search_costs(as_json(job))
+    *_, costs = probe.search_costs(object_json(job))
     assert costs["batch_ms"] >= 0 and costs["docs"] == [[]] * 5
     assert batches == [[0, 1, 2, 3, 4], [0], [1], [2], [3], [4], [0, 1], [2, 3], [4]]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.arrays import load_array
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import object_json
 from rallebench.core.settings import fill
 from rallebench.core.types import Json
 from rallebench.corpora.store import PassageStore
@@ -57,7 +57,7 @@ def neighbours(request: Json) -> Iterator[Json]:
         seconds.append(time.perf_counter() - started)
     yield {"progress": "exact neighbours"}
     nearest = nearest_ids(workspace, manifest, queries, job.k)
-    yield as_json(
+    yield object_json(
         ExactNeighbours(
             base64.b64encode(queries.tobytes()).decode(),
             statistics.median_high(seconds) * 1000,

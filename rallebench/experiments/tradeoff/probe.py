@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core import memory
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import object_json
 from rallebench.core.settings import fill
 from rallebench.core.types import Json, Passage
 from rallebench.corpora.store import PassageStore
@@ -51,7 +51,7 @@ def search_costs(request: Json) -> Iterator[Json]:
         search = with_settings(knobs)
         hits = search(range(count))
         yield {"progress": f"measuring setting {number} of {len(job.settings)}"}
-        yield as_json(
+        yield object_json(
             Measurement(
                 knobs,
                 [[passage.doc_id for passage in passages] for passages in hits],

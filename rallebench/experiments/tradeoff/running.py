@@ -15,7 +15,7 @@ from rallebench.core.experiments import (
     MeasureRequest,
     Report,
 )
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import object_json
 from rallebench.core.registry import unknown
 from rallebench.core.settings import check_values, fill
 from rallebench.core.starter import STARTER_INDEXES
@@ -151,7 +151,7 @@ def _points(
     if manifest is not None and manifest.kind in VECTOR_INDEXES:
         key = (manifest.corpus_sha256, manifest.encoder)
         if key not in exact:
-            lines = yield MeasureRequest(f"{name} exact", f"{PROGRAMS}.exact", as_json(job))
+            lines = yield MeasureRequest(f"{name} exact", f"{PROGRAMS}.exact", object_json(job))
             exact[key] = fill(ExactNeighbours, lines[0]) if lines else ExactNeighbours()
         neighbours = exact[key]
     kind, swept = (manifest.kind if manifest else "combined"), settings.sweep
@@ -159,7 +159,7 @@ def _points(
     probe = ProbeJob(
         job.workspace, index, fingerprints, k, texts, BATCH, ROUNDS, tried, neighbours.vectors
     )
-    lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", as_json(probe))
+    lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", object_json(probe))
     nearest = neighbours.nearest
     measured = [fill(Measurement, line) for line in lines]
     qualities = [_quality(line.pages, examples, k) for line in measured]
