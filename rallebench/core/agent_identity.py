@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import JsonValue, as_json
 from rallebench.core.types import Json
 
 
@@ -48,7 +48,7 @@ class AgentIdentity:
         inside = self.environment.settings if self.environment else {}
         return {**self.settings, **{f"env.{name}": value for name, value in inside.items()}}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The entry ``agent`` in the settings of ``run.json``."""
         return {
             "workflow": self.workflow,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import JsonValue, as_json
 from rallebench.core.strict_numbers import Batch, Count, Number, Seconds
 
 UNCACHED_KEY = "asked"
@@ -52,7 +52,7 @@ class CostTotal:
     usd_known: Number | None = None
     usd_unknown_for: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """Every field; ``questions`` only of a run."""
         value = {f.name: as_json(getattr(self, f.name)) for f in fields(self)}
         return (
@@ -77,7 +77,7 @@ class ActionCost:
     tokens_per_second: Spread | None = None
     usd: Spread | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The measured fields."""
         value = {f.name: as_json(getattr(self, f.name)) for f in fields(self)}
         return {name: item for name, item in value.items() if item is not None}
@@ -112,7 +112,7 @@ class Cost:
         uncached, total = calls if calls[1] else (self.uncached.retrievals, self.total.retrievals)
         return (uncached or 0) < (total or 0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The section ``cost`` of ``report.json``."""
         value = {_key(f.name): as_json(getattr(self, f.name)) for f in fields(self)[:-1]}
         return value if self.recorded else {"recorded": False, **value}
@@ -133,7 +133,7 @@ class StepCost:
     tokens_per_second: Number | None = None
     usd: Number | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """``batch`` only if it is larger than one; tokens and dollars only for a call of a language model."""
         names = ["kind", "target", "seconds", "cached"] + ["batch"] * (self.batch > 1)
         if self.kind == "generate":
@@ -153,6 +153,6 @@ class QuestionCost:
     uncached: CostTotal
     steps: tuple[StepCost, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The line as JSON."""
         return {_key(f.name): as_json(getattr(self, f.name)) for f in fields(self)}

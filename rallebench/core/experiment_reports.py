@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Union
+from typing import Union
 
-from rallebench.core.json_values import as_json, object_json
+from rallebench.core.json_values import JsonValue, as_json, object_json
 from rallebench.core.report import Estimate
 from rallebench.core.strict_numbers import Count, Number
 from rallebench.core.tables import Figure, Table
@@ -51,7 +51,7 @@ class RankingReport:
     verdict: str = ""
     warnings: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``report.json``."""
         return {
             "sweep": self.sweep,
@@ -84,7 +84,7 @@ class BaselinesReport:
     tests: Table
     failed: Mapping[str, str] = field(default_factory=dict)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``report.json``."""
         return {
             "run": self.run,
@@ -148,7 +148,7 @@ class TradeoffReport:
     n: Count
     points: tuple[Point, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``report.json``."""
         return {"format": TRADEOFF, **asdict(self), "points": [asdict(p) for p in self.points]}
 
@@ -168,7 +168,7 @@ class OwnRow:
     why: str = ""
     differs: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The entry in ``report.json``."""
         return asdict(self)
 
@@ -216,7 +216,7 @@ class SuiteReport:
         """The suite's rows of printed tables."""
         return tuple(self.data.get(PUBLISHED, ()))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``report.json``."""
         return {
             "suite": self.suite,
@@ -258,7 +258,7 @@ class StageCounts:
     seconds: Number | None = None
     tokens_not_counted: Count | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The counts that the stage has."""
         values = {STAGE_KEYS.get(n, n): getattr(self, n) for n in StageCounts.__slots__}
         return {name: value for name, value in values.items() if value is not None}
@@ -290,7 +290,7 @@ class BuilderReport:
         """File → number of records, of a builder that makes records."""
         return dict(self.counts.get("records", {}))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``report.json``."""
         stages = {label: counts.to_json() for label, counts in self.stages.items()}
         return {

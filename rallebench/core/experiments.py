@@ -25,6 +25,7 @@ from typing import Any, Generic, Protocol, TypeVar, Union
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.experiment_reports import ExperimentReport, StageCounts
+from rallebench.core.json_values import JsonValue
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import DataClass, fill
 from rallebench.core.tables import Figure, Table
@@ -52,7 +53,7 @@ class RequestContent:
     limit: int | None = None
     seed: int = 0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The entry in ``experiment.json``."""
         return {
             "llm": self.llm,
@@ -94,7 +95,7 @@ class ExperimentRequest:
         """Model, settings, limit and seed; kind, name and workspace are left out."""
         return RequestContent(self.llm, self.settings, self.limit, self.seed)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content as JSON."""
         return self.content.to_json()
 

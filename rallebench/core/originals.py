@@ -15,11 +15,11 @@ from __future__ import annotations
 import ast
 import string
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_object
@@ -27,6 +27,41 @@ from rallebench.core.files import read_object
 DECLARATION = "originals.json"
 LEVELS_UP = 3
 """The most levels between the root of a repository and the named folder in it."""
+
+
+def _key(name: str) -> str:
+    """The JSON key of a field."""
+    return "in" if name == "file" else name
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalPlace:
+    """The place of a text in a repository, as ``originals.json`` declares it; see the module."""
+
+    __pydantic_config__: ClassVar = {"alias_generator": _key}
+
+    file: str
+    at: str = ""
+    fields: Mapping[str, str | OriginalPlace] | None = None
+    ends: str = ""
+    sha256: str = ""
+
+    @property
+    def files(self) -> Iterator[str]:
+        """The files of the text and of its fields."""
+        yield self.file
+        for ours in (self.fields or {}).values():
+            if isinstance(ours, OriginalPlace):
+                yield ours.file
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """The content of ``originals.json``. ``texts``: the name of a shipped prompt → the place of its original."""
+
+    repository: str = ""
+    commit: str = ""
+    texts: Mapping[str, OriginalPlace] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,35 +77,32 @@ class OriginalCopy:
     """A user's copy of an original repository below ``root``."""
 
     root: Path
-    repository: str
-    commit: str
-    places: Mapping[str, Mapping[str, Any]]
+    declared: Declaration
 
     def __contains__(self, name: object) -> bool:
-        return name in self.places
+        return name in self.declared.texts
 
     def path(self, name: str) -> Path:
         """The file that holds the text for the prompt ``name``."""
-        return self.root / str(self.places[name]["in"])
+        return self.root / self.declared.texts[name].file
 
     def read(self, name: str) -> Original:
         """The text that replaces the prompt ``name``, which must be declared. Raises BadFileError."""
-        place = self.places[name]
+        place = self.declared.texts[name]
         text = self._raw(place)
-        if "fields" in place:
-            text = self._template(text, place)
-        known = sha256(text.encode()).hexdigest() == place.get("sha256")
-        ends = place.get("ends", "")
+        if place.fields is not None:
+            text = self._template(text, place, place.fields)
+        known, ends = sha256(text.encode()).hexdigest() == place.sha256, place.ends
         if not text.endswith(ends):
             raise self._differs(place, f"does not end with {ends.strip()!r}")
         return Original(text[: len(text) - len(ends)], known)
 
-    def _raw(self, place: Mapping[str, Any]) -> str:
+    def _raw(self, place: OriginalPlace) -> str:
         """A text as the repository has it."""
-        path, at = self.root / place["in"], place.get("at", "")
+        path, at = self.root / place.file, place.at
         if not path.is_file():
             raise BadFileError(
-                f"{self.root} is a copy of {self.repository} without {place['in']}; get the whole repository."
+                f"{self.root} is a copy of {self.declared.repository} without {place.file}; get the whole repository."
             )
         try:
             whole = path.read_text(encoding="utf-8")
@@ -82,9 +114,11 @@ class OriginalCopy:
             raise self._differs(place, f"holds no text {at}".rstrip())
         return text
 
-    def _template(self, text: str, place: Mapping[str, Any]) -> str:
+    def _template(
+        self, text: str, place: OriginalPlace, fields: Mapping[str, str | OriginalPlace]
+    ) -> str:
         """A template of ``str.format`` with the names of fields that our flows fill."""
-        pieces, fields = [], place["fields"]
+        pieces: list[str] = []
         try:
             parsed = list(string.Formatter().parse(text))
         except ValueError as error:
@@ -99,35 +133,31 @@ class OriginalCopy:
             pieces += [literal, ours if isinstance(ours, str) else self._raw(ours)]
         return "".join(pieces)
 
-    def _differs(self, place: Mapping[str, Any], how: str) -> BadFileError:
+    def _differs(self, place: OriginalPlace, how: str) -> BadFileError:
         return BadFileError(
-            f"{self.root / place['in']} {how}, so it is half a file or another version; "
-            f"get {self.repository} at commit {self.commit[:12]}."
+            f"{self.root / place.file} {how}, so it is half a file or another version; "
+            f"get {self.declared.repository} at commit {self.declared.commit[:12]}."
         )
 
 
 @cache
-def _read_declaration(folder: Path) -> Mapping[str, Any]:
+def _read_declaration(folder: Path) -> Declaration:
+    from rallebench.core.own_files import parse
+
     path = folder / DECLARATION
-    return read_object(path) if path.is_file() else {}
+    mend = "install rallebench again"
+    return parse(read_object(path), Declaration, path, mend) if path.is_file() else Declaration()
 
 
 def copy_in(own: Path, prompts: Path) -> OriginalCopy | None:
     """The copy of the repository whose prompts replace those of ``prompts``, if ``own`` is one, or a folder in one."""
     declared = _read_declaration(prompts)
-    files = {path for place in declared.get("texts", {}).values() for path in _files(place)}
+    files = {path for place in declared.texts.values() for path in place.files}
     inside = any((own / Path(path).name).is_file() for path in files)
     for root in (own, *(own.parents[:LEVELS_UP] if inside else ())):
         if any((root / path).is_file() for path in files):
-            return OriginalCopy(root, declared["repository"], declared["commit"], declared["texts"])
+            return OriginalCopy(root, declared)
     return None
-
-
-def _files(place: Mapping[str, Any]) -> Iterator[str]:
-    yield place["in"]
-    for ours in place.get("fields", {}).values():
-        if not isinstance(ours, str):
-            yield ours["in"]
 
 
 def text_in_yaml(source: str, at: str) -> str | None:

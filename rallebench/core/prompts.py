@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.json_values import JsonValue
 from rallebench.core.originals import copy_in
 from rallebench.core.types import Json
 
@@ -66,7 +66,7 @@ class Wording:
             sentence += f"; reworded, as the repository has none: {', '.join(self.shipped)}"
         return f"{sentence}."
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         return asdict(self)
 
     @property

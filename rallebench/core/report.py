@@ -10,7 +10,7 @@ from typing import Any
 
 from rallebench.core.costs import Cost
 from rallebench.core.errors import NotFoundError
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import JsonValue, as_json
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.strict_numbers import Count, Number
 
@@ -36,7 +36,7 @@ class Estimate:
         value, low, high = (x if x is None else by * x for x in (self.value, self.low, self.high))
         return Estimate(value, low, high, self.n)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The mean, its interval and the number of questions."""
         return {"value": self.value, "low": self.low, "high": self.high, "n": self.n}
 
@@ -114,7 +114,7 @@ class JudgeReport:
     completion_tokens: int = 0
     seconds: float = 0.0
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The entry in ``report.json``, where the name is the key."""
         return {name: getattr(self, name) for name in _JUDGE_FIELDS} | {
             "columns": list(self.columns)
@@ -208,11 +208,11 @@ class RunReport:
         """Registered metric → why no question is scored by it."""
         return {r.column.name: r.not_scored for r in self.columns if r.not_scored}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``report.json``."""
         own = self.own.values()
         corpus_level = {r.column.name: r.corpus_level for r in self.columns}
-        value: dict[str, Any] = {
+        value: dict[str, JsonValue] = {
             "run": self.run,
             "dataset": self.dataset,
             "workflow": self.workflow,

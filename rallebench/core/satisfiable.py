@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from rallebench.core.json_values import JsonValue
+from rallebench.core.types import Json
 
 
 class SchemaValidator(Protocol):
@@ -57,7 +58,7 @@ class _Search:
             or (self._object(schema, inside) if schema.get("type") == "object" else "")
         )
 
-    def _combination_fault(self, schema: Mapping[str, Any], inside: frozenset[str]) -> str:
+    def _combination_fault(self, schema: Json, inside: frozenset[str]) -> str:
         if _permits_all(schema.get("not", False)):
             return "not forbids everything"
         for part in schema.get("allOf", ()):
@@ -95,7 +96,7 @@ class _Search:
 
     # ── schemas that list their values ───────────────────────────────────────
 
-    def _values_fault(self, schema: Mapping[str, Any]) -> str:
+    def _values_fault(self, schema: Json) -> str:
         values = _values(schema)
         # Of integers the grammar says it in better words: their bounds.
         if values is None or schema.get("type") == "integer":
@@ -104,7 +105,7 @@ class _Search:
             return ""
         return "none of its values fits the rest of it" if values else "it lists no value"
 
-    def _fits(self, value: Any, schema: Mapping[str, Any]) -> bool:
+    def _fits(self, value: Any, schema: Json) -> bool:
         from referencing.exceptions import Unresolvable
 
         try:
@@ -112,7 +113,7 @@ class _Search:
         except (Unresolvable, RecursionError):
             return True
 
-    def _array(self, schema: Mapping[str, Any], inside: frozenset[str]) -> str:
+    def _array(self, schema: Json, inside: frozenset[str]) -> str:
         least, items = schema.get("minItems", 0), schema.get("items", True)
         first = schema.get("prefixItems", ())
         if least > len(first) and (reason := self.reason(items, inside)):
@@ -131,7 +132,7 @@ class _Search:
                 return f"its items must be {least} different values, and there are {different}"
         return ""
 
-    def _object(self, schema: Mapping[str, Any], inside: frozenset[str]) -> str:
+    def _object(self, schema: Json, inside: frozenset[str]) -> str:
         known, patterns = schema.get("properties", {}), schema.get("patternProperties")
         required, waiting = [], list(schema.get("required", ()))
         while waiting:
@@ -170,7 +171,7 @@ def _values(schema: Any) -> list[Any] | None:
     return values if values is not None and len(values) <= MOST_VALUES else None
 
 
-def _integers(schema: Mapping[str, Any]) -> list[int] | None:
+def _integers(schema: Json) -> list[int] | None:
     lows = [schema[name] for name in ("minimum", "exclusiveMinimum") if name in schema]
     highs = [schema[name] for name in ("maximum", "exclusiveMaximum") if name in schema]
     if not lows or not highs or not all(isinstance(bound, (int, float)) for bound in lows + highs):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Union
 
+from rallebench.core.json_values import JsonValue
 from rallebench.core.report import Estimate
 
 Format = Literal[
@@ -72,11 +73,15 @@ class Table:
     def labels(self) -> tuple[str, ...]:
         return tuple(column.label for column in self.heads)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help,
         ``formats`` where their numbers are neither scores nor percentages as in the rest of the table."""
         means = [[asdict(c) if isinstance(c, Estimate) else c for c in row] for row in self.rows]
-        value: dict[str, Any] = {"title": self.title, "columns": list(self.labels), "rows": means}
+        value: dict[str, JsonValue] = {
+            "title": self.title,
+            "columns": list(self.labels),
+            "rows": means,
+        }
         value |= {"percent": self.percent, "note": self.note}
         usual = usual_format(self.percent)
         definitions = {column.label: column.help for column in self.heads if column.help}
@@ -114,7 +119,7 @@ class Figure:
     high: float | None = None
     empty: str = ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """As ``report.json`` keeps the plots of experiments."""
         value = asdict(self)
         always = {key: value[key] for key in ("title", "x", "y", "series", "kind")}

@@ -384,10 +384,15 @@ class RunSpec:
         """12 hex digits over everything that changes an episode."""
         return digest(self.to_json())[:12]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The section ``spec`` of ``run.json``."""
-        value = {"dataset": self.dataset, "workflow": self.workflow, "settings": self.settings}
-        return {**value, "limit": self.limit, "seed": self.seed}
+        return {
+            "dataset": self.dataset,
+            "workflow": self.workflow,
+            "settings": self.settings,
+            "limit": self.limit,
+            "seed": self.seed,
+        }
 
 
 _T = TypeVar("_T")

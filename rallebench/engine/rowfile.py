@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.experiment_reports import StageCounts
@@ -244,7 +244,7 @@ _TYPES = {
 }
 
 
-def _own(row: Mapping[str, Any]) -> str:
+def _own(row: JsonObject) -> str:
     return short({key: value for key, value in row.items() if key != STAMP})
 
 
@@ -267,7 +267,7 @@ def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
     if not steps and not episode.error:
         yield from rows
         return
-    costs: dict[str, Any] = {"calls": len(steps)}
+    costs: dict[str, JsonValue] = {"calls": len(steps)}
     for name, count in (
         ("prompt_tokens", step_prompt_tokens),
         ("completion_tokens", step_completion_tokens),

@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import Finished, Operation, Progress, under
 from rallebench.core.experiments import FilledRows, In, RowsRequest
 from rallebench.core.files import write_json
-from rallebench.core.json_values import as_json, object_json
+from rallebench.core.json_values import JsonValue, as_json, object_json
 from rallebench.core.own_files import parse, read_sealed
 from rallebench.core.runs import RunOptions
 from rallebench.core.strict_numbers import Count
@@ -51,7 +51,7 @@ class StoredSummary:
     source: str
     content: Json
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The entry as JSON."""
         return {"of": self.source, "told": self.content}
 

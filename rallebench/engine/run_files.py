@@ -12,6 +12,7 @@ from pydantic import Field
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.agent_identity import AgentIdentity
 from rallebench.core.errors import RalleError
+from rallebench.core.json_values import JsonValue
 from rallebench.core.memory import Memory
 from rallebench.core.own_files import damage_error, parse
 from rallebench.core.prices import Prices, read_prices
@@ -117,9 +118,9 @@ class RunDescription:
         known = sum(size.ram + size.vram for size in held.values() if size is not None)
         return MemoryUse(known if known and not unknown else None, unknown)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``run.json``."""
-        value: dict[str, Any] = {
+        value: dict[str, JsonValue] = {
             "format": RUN_FORMAT,
             "name": self.name,
             "created": self.created,
@@ -133,7 +134,7 @@ class RunDescription:
         }
         if self.memory is not None:
             value["memory"] = {
-                name: size and {"ram": size.ram, "vram": size.vram}
+                name: None if size is None else {"ram": size.ram, "vram": size.vram}
                 for name, size in self.memory.items()
             }
         return {**value, "versions": dict(self.versions), "platform": self.platform}
@@ -186,9 +187,9 @@ class RunState:
         """True while answers or scores are still arriving."""
         return self.state in ("running", "scoring")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``state.json``: ``rate`` and ``means`` only of a running run, ``peak_memory`` only of an ended one."""
-        value: dict[str, Any] = {
+        value: dict[str, JsonValue] = {
             "state": self.state,
             "updated": self.updated,
             "pid": self.pid,

@@ -8,6 +8,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import write_json
+from rallebench.core.json_values import JsonValue
 from rallebench.core.own_files import parse, read_sealed
 
 LINK = "mlflow.json"
@@ -31,9 +32,9 @@ class MlflowLink:
         """The folder's runs in all stores, the last one first."""
         return (replace(self, earlier=()), *self.earlier)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The content of ``mlflow.json``."""
-        value: dict[str, Any] = {
+        value: dict[str, JsonValue] = {
             "tracking_uri": self.tracking_uri,
             "experiment": self.experiment,
             "experiment_id": self.experiment_id,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.numbers import UNKNOWN
 from rallebench.core.prices import Prices
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
@@ -71,15 +72,15 @@ class SpanContent:
 
     kind: str
     name: str
-    inputs: Any
-    outputs: Any
-    attributes: Mapping[str, Any] = field(default_factory=dict)
+    inputs: JsonValue
+    outputs: JsonValue
+    attributes: JsonObject = field(default_factory=dict)
 
 
 def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
     """A retriever's documents, a model's messages, a tool's arguments or a note's text."""
     request, reply = step.request, step.reply
-    common: dict[str, Any] = {"seconds": round(step.seconds, 6), "cached": step.cached}
+    common: dict[str, JsonValue] = {"seconds": round(step.seconds, 6), "cached": step.cached}
     if step.batch > 1:
         common["batch"] = step.batch
     if reply.note:
@@ -87,7 +88,7 @@ def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
     if reply.thinking:
         common["thinking"] = reply.thinking
     if isinstance(request, Retrieve):
-        query = {"query": request.query, "k": request.k}
+        query: dict[str, JsonValue] = {"query": request.query, "k": request.k}
         common |= {"retriever": request.retriever, "k": request.k, "hits": len(reply.hits)}
         name = f"retrieve {request.retriever}"
         return SpanContent("RETRIEVER", name, query, _documents(step), common)
@@ -105,7 +106,7 @@ def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
     return SpanContent("PARSER", "identity", request.text, reply.text, common)
 
 
-def _documents(step: Step) -> list[dict[str, Any]]:
+def _documents(step: Step) -> list[dict[str, JsonValue]]:
     return [
         {
             "page_content": hit.passage.text,
@@ -122,7 +123,7 @@ def _documents(step: Step) -> list[dict[str, Any]]:
     ]
 
 
-def _messages(request: Generate) -> dict[str, Any]:
+def _messages(request: Generate) -> dict[str, JsonValue]:
     settings = {
         "max_tokens": request.max_tokens,
         "temperature": request.temperature,
@@ -136,8 +137,8 @@ def _messages(request: Generate) -> dict[str, Any]:
     }
 
 
-def _choices(step: Step) -> dict[str, Any]:
-    message: dict[str, Any] = {"role": "assistant", "content": step.reply.text}
+def _choices(step: Step) -> dict[str, JsonValue]:
+    message: dict[str, JsonValue] = {"role": "assistant", "content": step.reply.text}
     if step.reply.tool_calls:
         message["tool_calls"] = [
             {
@@ -147,14 +148,15 @@ def _choices(step: Step) -> dict[str, Any]:
             }
             for call in step.reply.tool_calls
         ]
-    choice = {"index": 0, "message": message, "finish_reason": step.reply.finish_reason}
+    reason = step.reply.finish_reason
+    choice: dict[str, JsonValue] = {"index": 0, "message": message, "finish_reason": reason}
     return {"choices": [choice]}
 
 
-def _cost_attributes(step: Step, prices: Prices) -> dict[str, Any]:
+def _cost_attributes(step: Step, prices: Prices) -> dict[str, JsonValue]:
     """The cost of a language model's step, under MLflow's own names where it has some."""
     cost = step_cost(step, prices)
-    attributes: dict[str, Any] = {
+    attributes: dict[str, JsonValue] = {
         "first_token_seconds": cost.first_token_seconds,
         "tokens_per_second": cost.tokens_per_second,
     }
@@ -172,11 +174,11 @@ def _parts_and_sum(quantity: str, prompt: float, completion: float) -> dict[str,
     return {f"{part}_{quantity}": value for part, value in parts.items()}
 
 
-def _or_unknown(value: Any) -> Any:
+def _or_unknown(value: float | None) -> JsonValue:
     return UNKNOWN if value is None else value
 
 
-def _cost_of_question(trace: Trace) -> tuple[dict[str, Any], dict[str, Any]]:
+def _cost_of_question(trace: Trace) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
     """A question's cost: (attributes of the root, where tokens and dollars may be ``unknown``; metadata for MLflow's list of
     traces, without unknown figures)."""
     steps, prices = trace.episode.steps, trace.prices
@@ -186,7 +188,7 @@ def _cost_of_question(trace: Trace) -> tuple[dict[str, Any], dict[str, Any]]:
         key: _or_unknown(getattr(cost, key))
         for key in ("prompt_tokens", "completion_tokens", "usd")
     }
-    metadata: dict[str, Any] = {}
+    metadata: dict[str, JsonValue] = {}
     if cost.model_calls and not cost.calls_not_counted:
         tokens = cost.prompt_tokens or 0, cost.completion_tokens or 0
         metadata["mlflow.trace.tokenUsage"] = _parts_and_sum("tokens", *tokens)
@@ -266,14 +268,12 @@ def _span(
     )
 
 
-def _as_texts(values: Mapping[str, Any]) -> dict[str, str]:
+def _as_texts(values: JsonObject) -> dict[str, str]:
     """The values that are known, as JSON texts."""
     return {key: json.dumps(value) for key, value in values.items() if value is not None}
 
 
-def _info(
-    trace: Trace, trace_id: str, experiment_id: str, root: Any, metadata: Mapping[str, Any]
-) -> Any:
+def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any, metadata: JsonObject) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
     origin = {"mlflow.sourceRun": trace.run_id, "mlflow.trace.session": trace.session}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 from rallebench.chains.safe_format import Field, parse_format
 from rallebench.chains.template import check
@@ -82,6 +81,6 @@ def _check_retriever(workspace: WorkspaceFolder, name: str) -> None:
             read_manifest(folder)  # says what is wrong with it
 
 
-def _unknown_target(kind: str, name: str, known: Mapping[str, Any]) -> str:
+def _unknown_target(kind: str, name: str, known: Mapping[str, object]) -> str:
     named = f"there is no {kind} {name!r}" if name else f"no {kind} is chosen"
     return f"{named}. Known: {', '.join(known) or 'none'}."

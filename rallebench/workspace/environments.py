@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.backends import Tool
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.files import disk_error, sha256_file
 from rallebench.core.own_folders import list_files
@@ -37,8 +38,8 @@ class Acting:
     name: str
     make: MakeEnvironment
     retrievers: tuple[str, ...] = ()
-    tools: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    settings: Json = field(default_factory=dict)
     fingerprint: str = ""
 
 
@@ -49,7 +50,7 @@ def environment_settings(name: str, settings: Json) -> Json:
 
 
 def make_environment(
-    workspace: WorkspaceFolder, name: str, settings: Mapping[str, Any], *, unbuilt: bool = False
+    workspace: WorkspaceFolder, name: str, settings: Json, *, unbuilt: bool = False
 ) -> Acting:
     """Make the environment ``name`` with these settings. Raises UsageError before anything is written.
 
@@ -61,7 +62,7 @@ def make_environment(
     values = environment_settings(name, settings)
     retrievers: tuple[str, ...] = ()
     more: dict[str, Any] = {}
-    tools: dict[str, Any] = {}
+    tools: dict[str, Tool] = {}
     marks: list[str] = []
     if traits.get("retriever"):
         if not unbuilt:

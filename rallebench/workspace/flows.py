@@ -13,13 +13,14 @@ from rallebench import sandbox
 from rallebench.chains.chain import as_flow
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.agent_identity import AgentIdentity, EnvironmentIdentity
-from rallebench.core.backends import Backends
+from rallebench.core.backends import Backends, Tool
 from rallebench.core.errors import Hint, NotFoundError, UsageError
+from rallebench.core.json_values import JsonValue
 from rallebench.core.prompts import find_wording, prompt_text, prompts_folder, read_prompt
 from rallebench.core.registry import unknown
 from rallebench.core.runs import FlowSpec
 from rallebench.core.settings import Setting, check_values
-from rallebench.core.types import Chain, Episode, Flow, Generate, Question, digest
+from rallebench.core.types import Chain, Episode, Flow, Generate, Json, Question, digest
 from rallebench.environments import ENVIRONMENTS
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 from rallebench.workflows.prompts import read_shots
@@ -38,7 +39,7 @@ class Agent:
 
     workflow: str
     llm: str
-    settings: Mapping[str, Any]
+    settings: Json
     acting: Acting | None = None
     prompts: Mapping[str, str] = field(default_factory=dict)
     shots: tuple[Shot, ...] = ()
@@ -83,7 +84,7 @@ class Agent:
         return self.acting.retrievers if self.acting else ()
 
     @property
-    def tools(self) -> dict[str, Any]:
+    def tools(self) -> dict[str, Tool]:
         """Tools that the environment and the model's programs use."""
         tools = dict(self.acting.tools) if self.acting else {}
         return {**tools, sandbox.TOOL: sandbox.PythonTool()} if self.python else tools
@@ -136,7 +137,7 @@ def prepare_agent(
     workflow: str,
     env: str,
     llm: str,
-    settings_given: Mapping[str, Any],
+    settings_given: Json,
     *,
     seed: int | None = None,
     allow_python: bool = False,
@@ -188,12 +189,12 @@ def prepare_agent(
 
 
 def _split_settings(
-    workflow: str, known: Mapping[str, Setting], env: str, settings: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+    workflow: str, known: Mapping[str, Setting], env: str, settings: Json
+) -> tuple[Json, Json]:
     """Split the given settings into the workflow's and the environment's."""
     theirs_known: Mapping[str, Setting] = ENVIRONMENTS.entry(env).form if env else {}
-    mine: dict[str, Any] = {}
-    theirs: dict[str, Any] = {}
+    mine: dict[str, JsonValue] = {}
+    theirs: dict[str, JsonValue] = {}
     for name, value in settings.items():
         plain = name.removeprefix("env.")
         if plain == name and name in known:
@@ -228,9 +229,7 @@ def pools() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.json"))}
 
 
-def _shots(
-    settings: Mapping[str, Any], env: str, acting: Acting | None, *, at_most: bool
-) -> tuple[Shot, ...]:
+def _shots(settings: Json, env: str, acting: Acting | None, *, at_most: bool) -> tuple[Shot, ...]:
     """Return the first demonstrations of the pool, as many as the settings ask for. Raises UsageError if they do not fit the
     environment, or if there are too few, unless ``at_most``."""
     count, own = settings["shots"], settings["pool"]

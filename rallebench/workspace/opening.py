@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
 from rallebench.core.starter import STARTER_INDEXES
-from rallebench.core.types import Example
+from rallebench.core.types import Example, Json
 from rallebench.encoders.references import open_encoder, with_settings
 from rallebench.llms import LLMS
 from rallebench.retrievers import COMBINATIONS, INDEX_KINDS, needs_encoder
@@ -99,7 +99,7 @@ def open_combination(
     return way.value(name, parts, entry.settings, llm, lambda kind: _prompt(own or f"{kind}.txt"))
 
 
-def _with_knobs(name: str, index: Any, settings: Mapping[str, Any]) -> Any:
+def _with_knobs(name: str, index: Any, settings: Json) -> Any:
     knobs = dict(settings)
     quantization = knobs.pop(QUERY_QUANTIZATION, "none")
     if quantization != "none":

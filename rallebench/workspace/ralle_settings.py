@@ -19,11 +19,12 @@ from rallebench.chains.ralle import as_object, quote_value
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.files import read_json
+from rallebench.core.types import Json
 from rallebench.encoders.references import presets
 
 FILES = ("system", "llms", "query_encoders", "corpora", "retrievers", "datasets")
 
-Section = Mapping[str, Any]
+Section = Json
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,6 +27,7 @@ from rallebench.core.errors import BackendError
 from rallebench.core.events import Progress
 from rallebench.core.files import Appender, DiskError, is_full, no_room, writing
 from rallebench.core.locks import turn
+from rallebench.core.types import Json
 from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
 from rallebench.encoders.checking import VectorCheck, significant_letters
 from rallebench.encoders.numeric_types import Choice, choose_type
@@ -58,7 +59,7 @@ class EncodedPassages:
 
     vectors: Vectors
     dtype: str
-    encoding: Mapping[str, Any]
+    encoding: Json
 
 
 def encode_passages(

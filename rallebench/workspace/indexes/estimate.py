@@ -11,7 +11,7 @@ import math
 import random
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from rallebench.core.experiments import IndexRecipe
 from rallebench.core.files import free_bytes
 from rallebench.core.memory import size
 from rallebench.core.sources import Problems, Source
-from rallebench.core.types import Passage
+from rallebench.core.types import Json, Passage
 from rallebench.corpora.cards import is_imported, read_card
 from rallebench.corpora.chunking import chunk
 from rallebench.corpora.reading import IMPORTED, corpus_form, corpus_rows
@@ -235,7 +235,7 @@ def _small_index(
     kind: str,
     passages: Sequence[Passage],
     vectors: Any,
-    settings: Mapping[str, Any],
+    settings: Json,
     total: int,
 ) -> tuple[dict[str, int], float]:
     """Return file sizes and seconds of an index over ``total`` passages, scaled from an index over these."""
@@ -275,7 +275,7 @@ def _encoded_passages(workspace: WorkspaceFolder, corpus_sha256: str, encoder: E
 
 
 def _vectors(
-    folder: Path, kind: str, dim: int, sample: Sample, settings: Mapping[str, Any]
+    folder: Path, kind: str, dim: int, sample: Sample, settings: Json
 ) -> tuple[dict[str, int], float | None]:
     """Return file sizes and seconds of the whole index, scaled from random vectors; None seconds for a kind on a server."""
     remote = INDEX_KINDS.entry(kind).traits.get("remote")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import numpy as np
 
 from rallebench.core.arrays import load_array
 from rallebench.core.errors import BadFileError, MismatchError, UsageError
+from rallebench.core.types import Json
 from rallebench.encoders.checking import VectorCheck, significant_letters
 from rallebench.retrievers import IndexKind, Passages
 from rallebench.vector_indexes import Progress
@@ -42,7 +43,7 @@ class ForeignIndex:
     count: int
     dim: int
     prefix: str = ""
-    settings: Mapping[str, Any] | None = None
+    settings: Json | None = None
 
 
 def recognise(path: Path) -> ForeignIndex:
@@ -169,7 +170,7 @@ def take_over(
     kind: IndexKind,
     folder: Path,
     passages: Passages,
-    settings: Mapping[str, Any],
+    settings: Json,
 ) -> Generator[Progress, None, dict[str, Any]]:
     """Turn it into the index in ``folder``; return the settings. Vectors are built into ``kind`` with ``settings``."""
     if not foreign.kind:

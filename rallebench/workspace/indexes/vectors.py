@@ -97,7 +97,7 @@ class VectorsHeader:
     form: str = ""
     format: Literal["rallebench-vectors/1"] = "rallebench-vectors/1"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, JsonValue]:
         """The line as JSON."""
         return {
             "format": self.format,
