@@ -11,18 +11,20 @@ from rallebench.api.episodes import AskedEpisode, as_asked
 from rallebench.api.listing import TableRepr
 from rallebench.api.wording import in_python
 from rallebench.core.errors import UsageError
-from rallebench.core.tables import Column, Table
-from rallebench.core.types import Chain
-from rallebench.render import html, text
-from rallebench.services.workbench import Workbench
-from rallebench.views import run_questions
-from rallebench.views.run_list import RunRow
-from rallebench.views.run_results import (
+from rallebench.core.run_results import (
     ComparedRuns,
     MetricDifference,
     MetricEstimate,
     QuestionResult,
     RunFacts,
+    RunSummary,
+)
+from rallebench.core.tables import Column, Table
+from rallebench.core.types import Chain
+from rallebench.render import html, text
+from rallebench.services.workbench import Workbench
+from rallebench.views import run_questions
+from rallebench.views.run_results import (
     compare_runs,
     metric_estimates,
     missing_metric,
@@ -216,7 +218,7 @@ def compare(first: Run, *others: Run, metric: str = "") -> RunComparison:
     return RunComparison(compare_runs([run._folder for run in (first, *others)], metric))
 
 
-class RunList(TableRepr, tuple[RunRow, ...]):
+class RunList(TableRepr, tuple[RunSummary, ...]):
     """The runs of a workspace, the newest first."""
 
     @property

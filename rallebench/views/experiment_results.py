@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from rallebench.analysis import deployment
@@ -21,6 +20,7 @@ from rallebench.core.experiment_reports import (
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
 from rallebench.core.report import Estimate, RunReport
+from rallebench.core.run_results import Ranking
 from rallebench.core.spreadsheets import unquote_cell
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Column, Figure, Table
@@ -43,16 +43,6 @@ ERRORS = ("qid", "category", "question", "required", "prediction")
 """The columns of a file of errors that the page needs."""
 MOST_NAMED = 5
 """The most bubbles of a plot with names; the bubbles of a larger plot have ranks."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """The variants of a sweep, or the chains of a folder, best first. ``metrics``: those by which it can be ranked; ``reports``:
-    run → its report."""
-
-    result: RankingReport
-    metrics: tuple[str, ...] = ()
-    reports: Mapping[str, RunReport] = field(default_factory=dict)
 
 
 def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") -> Ranking:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.folding import fold
 from rallebench.core.own_folders import list_files
-from rallebench.core.report import Estimate, RunReport
+from rallebench.core.report import RunReport
+from rallebench.core.run_results import RunSummary
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.headline import deciding_metric
@@ -36,30 +37,7 @@ class InBinError(UsageError):
     """The run is in the bin."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunRow:
-    """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``,
-    None before it is scored; ``precision``: its R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
-
-    name: str
-    title: str
-    dataset: str = ""
-    workflow: str = ""
-    created: str = ""
-    state: str = ""
-    done: int = 0
-    total: int = 0
-    errors: int = 0
-    metric: str = ""
-    mean: Estimate | None = None
-    seconds: float | None = None
-    usd: float | None = None
-    chain: Chain | None = None
-    precision: Estimate | None = None
-    problem: str = ""
-
-
-def rows(workspace: WorkspaceFolder) -> list[RunRow]:
+def rows(workspace: WorkspaceFolder) -> list[RunSummary]:
     """All runs, the newest first. A damaged one is in the list with its problem."""
     return _describe_runs(workspace)[0]
 
@@ -73,7 +51,7 @@ def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> d
         if name not in known and isinstance(work, PreparedRun):
             request = work.request
             chain = request.flow.chain
-            row = RunRow(name, "", request.dataset.name, chain=chain)
+            row = RunSummary(name, "", request.dataset.name, chain=chain)
             own = {chain.name: chain} if chain else {}
             known[name] = _add_title(row, {**own, **first}).title
     return known
@@ -81,7 +59,7 @@ def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> d
 
 def _describe_runs(
     workspace: WorkspaceFolder,
-) -> tuple[list[RunRow], list[RunRow], dict[str, Chain]]:
+) -> tuple[list[RunSummary], list[RunSummary], dict[str, Chain]]:
     """The runs, those in the bin, and the first chain of each name. A run keeps its title when one before it goes into the bin."""
     runs, binned = list_runs(workspace.runs), _bin(workspace)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
@@ -99,7 +77,7 @@ def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
     return [RunFolder(file.parent) for file in files]
 
 
-def run_row(workspace: WorkspaceFolder, name: str) -> RunRow:
+def run_row(workspace: WorkspaceFolder, name: str) -> RunSummary:
     """One run of the list. Raises UsageError."""
     here, binned, _ = _describe_runs(workspace)
     for row in here:
@@ -117,20 +95,20 @@ def _version(run: RunFolder) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def _row(path: str, version: tuple[int, ...]) -> RunRow:
+def _row(path: str, version: tuple[int, ...]) -> RunSummary:
     run = RunFolder(Path(path))
     try:
         checked_run_name(run.name)
         stored = run.description()
         chain, report = stored.chain, run.report() or RunReport()
     except RalleError as error:
-        return RunRow(run.name, run.name, problem=str(error))
+        return RunSummary(run.name, run.name, problem=str(error))
     metrics = report.estimates
     scored = [name for name, mean in metrics.items() if mean.value is not None]
     decided = report.headline or deciding_metric(scored)
     of_answers = (name for name in HEADLINES if name in scored)
     metric = next(of_answers, "") or decided or next(iter([*scored, *metrics]), "")
-    return RunRow(
+    return RunSummary(
         run.name,
         _own_title(run),
         stored.dataset,
@@ -149,7 +127,7 @@ def _row(path: str, version: tuple[int, ...]) -> RunRow:
     )
 
 
-def _with_state(row: RunRow, now: RunState) -> RunRow:
+def _with_state(row: RunSummary, now: RunState) -> RunSummary:
     return replace(
         row,
         state=now.state,
@@ -159,7 +137,7 @@ def _with_state(row: RunRow, now: RunState) -> RunRow:
     )
 
 
-def _add_title(row: RunRow, first: Mapping[str, Chain]) -> RunRow:
+def _add_title(row: RunSummary, first: Mapping[str, Chain]) -> RunSummary:
     """With a title: the user's, an own name as it is, else the chain's name and how it differs from the first of that name."""
     if row.title:
         return row
@@ -182,16 +160,16 @@ def _own_title(run: RunFolder) -> str:
         return f"{run.name} ({TITLE} was damaged by another program; rename the run)"
 
 
-def in_bin(workspace: WorkspaceFolder) -> list[RunRow]:
+def in_bin(workspace: WorkspaceFolder) -> list[RunSummary]:
     return _describe_runs(workspace)[1]
 
 
-def is_imported(row: RunRow) -> bool:
+def is_imported(row: RunSummary) -> bool:
     """Return whether the answers are another program's predictions."""
     return row.workflow == IMPORTED
 
 
-def filter_rows(listed: Sequence[RunRow], words: str, dataset: str) -> list[RunRow]:
+def filter_rows(listed: Sequence[RunSummary], words: str, dataset: str) -> list[RunSummary]:
     """The runs of a dataset ("" all) that hold all words in their title, name, dataset or workflow."""
     terms = fold(words).split()
     return [

@@ -16,6 +16,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json, write_json
 from rallebench.core.forecast import Forecast, Range
 from rallebench.core.report import Estimate
+from rallebench.core.run_results import Ranking
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain
 from rallebench.engine import dry_run
@@ -402,7 +403,7 @@ def test_a_variant_wins_only_where_it_is_shown_to_be_better_than_every_other(
         VariantResult(f"r{i}", f"k={i}", {"em": Estimate(v, n=n)}, p_corrected=p)
         for i, (v, p) in enumerate([(0.5, None), *others])
     )
-    value = experiment_results.Ranking(RankingReport("s", "em", rows))
+    value = Ranking(RankingReport("s", "em", rows))
     told = experiment_results.verdict(value)
     assert told[0] == head and reason in told[1]
     assert experiment_groups.standing(rows, "em").open == head[11:-1] * head.startswith("No")

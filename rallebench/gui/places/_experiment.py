@@ -11,6 +11,7 @@ from rallebench.core.experiment_reports import BaselinesReport, RankingReport, S
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
+from rallebench.core.run_results import Ranking
 from rallebench.core.tables import Table
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import (
@@ -35,7 +36,7 @@ from rallebench.services import experiment_jobs
 from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_groups, experiment_results
 from rallebench.views.experiment_groups import plain_label
-from rallebench.views.experiment_results import AXES, Ranking
+from rallebench.views.experiment_results import AXES
 
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
 

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from rallebench.core.comparison import Comparison
 from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural, smallness
+from rallebench.core.run_results import RunSummary
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import ComparisonAddress, RunAddress
 from rallebench.gui.events import Event
@@ -23,7 +24,6 @@ from rallebench.gui.places._steps import mark_gold
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
-from rallebench.views.run_list import RunRow
 
 MOST_FLIPS = 200
 HEADS = (
@@ -75,12 +75,12 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
     return Markup().join((*head, *below, Markup("<div>"), *folded, Markup("</div>")))
 
 
-def title_rows(page: Page, names: Sequence[str]) -> list[RunRow]:
+def title_rows(page: Page, names: Sequence[str]) -> list[RunSummary]:
     """The compared runs by distinct titles."""
     return tell_apart([run_list.run_row(page.workspace, name) for name in names])
 
 
-def tell_apart(rows: list[RunRow]) -> list[RunRow]:
+def tell_apart(rows: list[RunSummary]) -> list[RunSummary]:
     """The titles of the runs; equal ones are extended by their times, to the second if necessary."""
     own = [row.title for row in rows]
     for seconds in (False, True):
@@ -100,7 +100,7 @@ def under_titles(compared: Comparison, titles: Mapping[str, str]) -> Comparison:
     return replace(compared, sides=tuple(sides))
 
 
-def sentence(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup:
+def sentence(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
     """The verdict in one sentence.
 
     A faster run is named only if both were really asked the same questions and a difference is shown.
@@ -123,7 +123,7 @@ def sentence(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Mark
     return Markup("No difference shown.")
 
 
-def reason(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup:
+def reason(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
     """Counts, difference, interval, p, and the number of questions that would decide."""
     pair = compared.pair
     counted = Markup(
@@ -148,7 +148,7 @@ def reason(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup
     )
 
 
-def duel(compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
+def duel(compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
     """Mean and time of each run over the questions scored in both."""
     lines, cells = Markup(), compared.runs.cells
     times = [mean.value for mean in cells.get("seconds", ())]
@@ -163,7 +163,7 @@ def duel(compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
     return Markup('<div class="duel">{}</div>').format(lines)
 
 
-def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunRow]) -> Markup:
+def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
     """The questions whose scores differ."""
     pair = compared.pair
     same = pair.n - pair.wins - pair.losses
@@ -196,7 +196,7 @@ def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunRow]) -> Ma
     return head + html.rows(heads, lines, kind="flips", addresses=addresses)
 
 
-def different(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Markup:
+def different(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
     """The differences of the chains word by word, then every other setting."""
     head = html.heading("What is different")
     if not compared.changes:
@@ -221,7 +221,7 @@ def different(compared: run_views.RunPair, first: RunRow, second: RunRow) -> Mar
     )
 
 
-def folds(page: Page, compared: Comparison, both: Sequence[RunRow]) -> Markup:
+def folds(page: Page, compared: Comparison, both: Sequence[RunSummary]) -> Markup:
     """The lost questions, time and price of both runs over their common questions, folded."""
     qids = {example.question.qid for example in compared.common}
     parts = [lost_stages(page, row.name, qids) for row in both]

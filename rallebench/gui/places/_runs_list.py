@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
+from rallebench.core.run_results import RunSummary
 from rallebench.gui import figures, form, html, jobs, panels
 from rallebench.gui.addresses import ComparisonAddress, Query, RunAddress
 from rallebench.gui.events import Event, Rows, RowWindow
@@ -21,7 +22,6 @@ from rallebench.gui.patches import PageEvent, Patch
 from rallebench.render import numbers
 from rallebench.services.jobs import Job
 from rallebench.views import run_list, run_questions, run_views
-from rallebench.views.run_list import RunRow
 
 STATES = {
     "running": "running",
@@ -131,7 +131,7 @@ def so_far(page: Page, job: Job) -> str:
     return ""
 
 
-def shown_rows(page: Page, filters: RunFilter) -> list[RunRow]:
+def shown_rows(page: Page, filters: RunFilter) -> list[RunSummary]:
     """The runs that pass a filter."""
     listed = run_list.rows(page.workspace)
     return run_list.filter_rows(listed, filters.words, filters.dataset)
@@ -162,7 +162,7 @@ def table(page: Page, event: Event) -> Markup:
     ).format(HEADS, len(rows), window, legend)
 
 
-def unread(page: Page, rows: Sequence[RunRow]) -> list[str]:
+def unread(page: Page, rows: Sequence[RunSummary]) -> list[str]:
     """The newest finished runs whose lost questions were not analysed yet."""
     large = run_questions.LARGE
     ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
@@ -184,7 +184,7 @@ def run_rows(page: Page, request: RowWindow) -> Rows:
     return Rows([(row.name, run_row(page, row)) for row in part])
 
 
-def run_row(page: Page, row: RunRow) -> Markup:
+def run_row(page: Page, row: RunSummary) -> Markup:
     place = RunAddress(row.name).href
     if row.problem:
         gone = html.menu(delete_button(row), label=f"More for {row.title}")
@@ -231,7 +231,7 @@ def run_row(page: Page, row: RunRow) -> Markup:
     )
 
 
-def run_menu(row: RunRow, first: str = "") -> Markup:
+def run_menu(row: RunSummary, first: str = "") -> Markup:
     """The actions on a run; ``first``: the entries before them."""
     return html.menu(
         first,
@@ -245,11 +245,11 @@ def run_menu(row: RunRow, first: str = "") -> Markup:
     )
 
 
-def question_count(row: RunRow) -> str:
+def question_count(row: RunSummary) -> str:
     return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
 
 
-def delete_button(row: RunRow) -> Markup:
+def delete_button(row: RunSummary) -> Markup:
     ask = f"Move the run {row.title} into the bin? It can be brought back."
     return html.button(
         "Delete", "runs.delete", kind="danger", id=row.name, confirm=ask, confirm_verb="Delete"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.run_results import RunSummary
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import (
     AgentAddress,
@@ -89,7 +90,7 @@ def open_run(page: Page, event: Event) -> Patch:
     )
 
 
-def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
+def heading(page: Page, row: RunSummary, part: str) -> Markup:
     when, state = numbers.moment(row.created), _runs_list.STATES.get(row.state, row.state)
     counted = f"{question_count(row).removesuffix(' questions')} questions"
     about = html.join_facts(f"on {row.dataset}", counted, when, state)
@@ -110,7 +111,7 @@ def heading(page: Page, row: run_list.RunRow, part: str) -> Markup:
     return Markup('{}<div class="row">{}</div>').format(crumb, switch)
 
 
-def compare_menu(page: Page, row: run_list.RunRow) -> Markup:
+def compare_menu(page: Page, row: RunSummary) -> Markup:
     """The other runs on the same dataset, "" if there are none."""
     question_list = run_list.rows(page.workspace)
     others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset][:30]
