@@ -1,1 +1,1 @@
-"""The command line: one module a verb; each calls one service and prints its result."""
+"""The command line. Each verb has its own module, calls one service and prints the result."""

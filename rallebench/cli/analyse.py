@@ -1,4 +1,4 @@
-"""``analyse``: where a run lost its questions; runs of agents by R-Eval's aspects."""
+"""``analyse``: find out where a chain loses questions, or analyse runs of agents as R-Eval does."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ WATERFALL, ASPECTS = "waterfall", catalog.names("aspects")
     ),
 )
 def analyse(args: argparse.Namespace) -> Result:
-    """The failure waterfall of runs, from the corpus to the answer, without a judge; or an aspect of runs of agents."""
+    """Compute the failure waterfall of runs, without a judge, or one aspect of runs of agents."""
     _check(args)
     workbench = open_workbench(args)
     names = comparing.resolve_runs(workbench.workspace, args.runs)
@@ -62,7 +62,7 @@ def analyse(args: argparse.Namespace) -> Result:
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise UsageError for a flag of another aspect."""
+    """Refuse flags that belong to another aspect. Raises UsageError."""
     if args.aspect == WATERFALL:
         flags = {
             "--compat": args.compat == "original",
@@ -131,7 +131,7 @@ def _aspect(workbench: Workbench, names: list[str], args: argparse.Namespace) ->
 
 
 def _write(folder: Path, content: Mapping[str, str]) -> list[str]:
-    """Write files into a folder, which is created if needed; return their paths."""
+    """Write files into a folder, creating it if needed; return their paths."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

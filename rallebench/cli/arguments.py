@@ -1,4 +1,4 @@
-"""Arguments of the command line as the values that verbs take: a part of a dataset, an agent, a plan, settings, a file to write."""
+"""Parse command-line arguments into values: parts of a dataset, agents, plans, settings, output files."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ PLAN = (
         type=int,
     ),
 )
-"""The plan of an experiment in place of the experiment; see :func:`show_plan`."""
+"""Flag that prints the plan of an experiment instead of running it; see :func:`show_plan`."""
 
 
 def names_agent(args: argparse.Namespace) -> bool:
-    """Return whether the flags name an agent, not a chain. Raises UsageError for both, or neither."""
+    """Return whether the flags name an agent rather than a chain. Raises UsageError for both or neither."""
     if args.workflow:
         if args.chain:
             raise UsageError("--chain and --workflow exclude each other; give one of them.")
@@ -46,12 +46,12 @@ def names_agent(args: argparse.Namespace) -> bool:
 
 
 def agent_parts(args: argparse.Namespace) -> tuple[str, str, str, dict[str, str]]:
-    """The workflow, the environment, the model and the settings of an agent. Raises UsageError."""
+    """Return the workflow, environment, model and settings of an agent. Raises UsageError."""
     return args.workflow, args.env, args.llm or "", read_settings(args.set)
 
 
 def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
-    """(the number of questions, None for all; whether they are drawn at random). Raises UsageError."""
+    """Return the number of questions (None for all) and whether to draw them at random. Raises UsageError."""
     if args.sample is None:
         return args.limit, False
     if args.limit is not None:
@@ -62,15 +62,16 @@ def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
 
 
 def read_budget(args: argparse.Namespace) -> SpendingLimit | None:
-    """The spending limit of ``--max-usd``, None without one. Raises UsageError."""
+    """Return the spending limit of ``--max-usd``, or None. Raises UsageError."""
     return None if args.max_usd is None else SpendingLimit(args.max_usd)
 
 
 def show_plan(
     experiments: Experiments, request: ExperimentRequest, args: argparse.Namespace
 ) -> Result | None:
-    """The plan of an experiment, with its expected costs for a verb that takes ``--probe``; None where ``--plan`` was not
-    given. Raises UsageError."""
+    """Return the plan of an experiment, or None without ``--plan``. Verbs that take ``--probe`` add the expected
+    costs. Raises UsageError.
+    """
     probe = getattr(args, "probe", None)
     if not args.plan:
         if probe is not None:
@@ -93,7 +94,7 @@ def show_plan(
 
 
 def read_settings(pairs: Iterable[str]) -> dict[str, str]:
-    """The values of ``--set`` as text: the setting knows whether it is a number or a list. Raises UsageError."""
+    """Return the values of ``--set`` as text; each setting converts its own value. Raises UsageError."""
     values = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -104,21 +105,22 @@ def read_settings(pairs: Iterable[str]) -> dict[str, str]:
 
 
 def split_list(text: str | None) -> tuple[str, ...] | None:
-    """The names between commas that stand in no bracket; None where the flag was not given."""
+    """Split a list at its commas, except inside brackets; None stays None."""
     return tuple(split_names(text)) if text else None
 
 
 def check_out(
     file: Path, own_folders: Iterable[Path], *, name: str = "--out", source: Path | None = None
 ) -> Path:
-    """A file to write. Raises UsageError for one that cannot be, before any work is done.
+    """Check an output file before any work is done. Raises UsageError if it cannot be written.
 
-    ``source``: the file that is read. A file in one of the workspace's ``own_folders`` is not replaced either.
+    ``source``: the input file, which is never overwritten. Files in the workspace's ``own_folders`` are not
+    overwritten either.
     """
     if file.is_dir():
         raise UsageError(f"{name} {file} is a folder; name a file in it.")
     if file.exists():
-        if not file.is_file():  # a device would be replaced by a file
+        if not file.is_file():  # writing would replace a device by a file
             raise UsageError(f"{name} {file} is not a plain file; name a file to write.")
         if source is not None and os.path.samefile(file, source):
             raise UsageError(f"{name} {file} is the file that is read; name another.")

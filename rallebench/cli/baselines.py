@@ -1,4 +1,4 @@
-"""``baselines``: a run beside its chain with no passages, random ones and the gold's."""
+"""``baselines``: compare a run with its chain given no passages, random passages and gold passages."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rallebench.views.experiment_results import baseline_label
     ),
 )
 def baselines(args: argparse.Namespace) -> Result:
-    """Run the missing baselines of a run; every metric of the run, of its baselines and of the ceiling."""
+    """Run the missing baselines of a run; return every metric of the run, its baselines and the ceiling."""
     workbench = open_workbench(args)
     request = baselines_request(workbench.workspace, args.run, args.long_context)
     if plan := arguments.show_plan(workbench.experiments, request, args):

@@ -1,4 +1,4 @@
-"""``build-dataset``: a dataset of one's own, from articles or an index, stage by stage."""
+"""``build-dataset``: build a dataset from articles or an index, stage by stage."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
     ),
 )
 def build_dataset(args: argparse.Namespace) -> Result:
-    """The files, the dataset first, and the counts of every stage with why rows were left out."""
+    """Build the files, the dataset first; return the counts of every stage and the reasons for dropped rows."""
     if not args.maker:
         makers = catalog.registry_entries("builders")
         return Result({"makers": makers}, (experiments.forms(makers),))
@@ -71,7 +71,7 @@ def _lines(report: BuilderReport) -> list[str]:
     wide = max(map(len, report.stages), default=0)
     lines = [f"{report.name} ({report.maker}), stages in {report.folder}"]
     lines += [f"{label:<{wide}}  {stage_text(counts)}" for label, counts in report.stages.items()]
-    # A builder of records alone, as RGB's, makes no dataset.
+    # Some builders, such as RGB's, write only records and no dataset.
     has_dataset = report.questions or "records" not in report.counts
     counts = {**({"questions": report.questions} if has_dataset else {}), **report.counts}
     lines += [f"{key.replace('_', ' ')}: {count}" for key, count in counts.items()]

@@ -39,7 +39,7 @@ MOST_FLIPPED = 20
     ),
 )
 def compare(args: argparse.Namespace) -> Result:
-    """Is another run better than the first, and is that more than chance?"""
+    """Test whether other runs differ from the first by more than chance."""
     workbench = open_workbench(args)
     names = [args.run_a, args.run_b, *args.others]
     runs = [workbench.runs.open(name) for name in names]

@@ -1,4 +1,4 @@
-"""``completion``: the script by which a shell completes verbs and flags."""
+"""``completion``: print a shell script that completes verbs and flags."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ SHELLS = ("bash", "zsh", "fish")
 
 @dataclass(frozen=True, slots=True)
 class VerbWords:
-    """A verb as a shell completes it. ``flags``: its flags; ``choices``: the values of its positional arguments;
-    ``values``: flag → the values that it may have."""
+    """Completions of one verb. ``flags``: its flags; ``choices``: values of its positional arguments; ``values``:
+    flag → its allowed values.
+    """
 
     name: str
     about: str
@@ -33,7 +34,7 @@ class VerbWords:
     flags=(flag("shell", "SHELL", ", ".join(SHELLS), choices=SHELLS),),
 )
 def completion(args: argparse.Namespace) -> Result:
-    """The completion script of a shell, made from the registered verbs and their flags."""
+    """Print the completion script of a shell, generated from the registered verbs and their flags."""
     writers: Mapping[str, Callable[[Sequence[VerbWords]], str]] = {
         "bash": bash_script,
         "zsh": zsh_script,
@@ -44,7 +45,7 @@ def completion(args: argparse.Namespace) -> Result:
 
 
 def list_words() -> list[VerbWords]:
-    """Return every registered verb with its flags, in the order of the help."""
+    """Return the completions of every registered verb, in the order of the help."""
     entries = sorted(VERBS.listings().values(), key=lambda entry: float(entry.traits["order"] or 0))
     return [
         verb_words(entry.name, entry.about, VERBS.entry(entry.name).traits.get("flags", ()))
@@ -53,7 +54,7 @@ def list_words() -> list[VerbWords]:
 
 
 def verb_words(name: str, about: str, own: Sequence[Flag]) -> VerbWords:
-    """Return the words of a verb with the flags ``own`` and the common ones."""
+    """Return the completions of a verb with its ``own`` flags and the common ones."""
     every = [*own, *COMMON]
     named = {n: f for f in every for n in f.names if n.startswith("--")}
     positional = [f for f in every if not f.names[0].startswith("-")]
@@ -97,7 +98,7 @@ complete -o default -F _rallebench rallebench"""
 
 
 def zsh_script(verbs: Sequence[VerbWords]) -> str:
-    """Return the script for zsh, a file ``_rallebench`` in a folder of ``fpath``."""
+    """Return the script for zsh, to be saved as ``_rallebench`` in a folder of ``fpath``."""
     listed = "\n".join(f"    {shlex.quote(f'{verb.name}:{verb.about}')}" for verb in verbs)
     cases = "\n".join(
         f"    {verb.name}) compadd -- {' '.join((*verb.flags, *verb.choices))} ;;" for verb in verbs
@@ -140,7 +141,7 @@ def fish_script(verbs: Sequence[VerbWords]) -> str:
 
 
 def _fish_quote(text: str) -> str:
-    r"""Return ``text`` in quotes of fish.
+    r"""Quote ``text`` for fish.
 
     >>> print(_fish_quote("a chain's"))
     'a chain\'s'

@@ -1,4 +1,4 @@
-"""``delete``: a run, an experiment, an index, a corpus or a dataset, with the disk that it frees."""
+"""``delete``: delete a run, experiment, index, corpus or dataset, and print the disk space freed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = ("run", "experiment", "index", "corpus", "dataset")
     ),
 )
 def delete(args: argparse.Namespace) -> Result:
-    """Delete a thing of the workspace; the disk that this freed is printed."""
+    """Delete an item of the workspace and report the disk space freed."""
     if args.for_good and args.kind != "run":
         raise UsageError(f"--for-good belongs to a run; a deleted {args.kind} is gone anyhow.")
     workbench = open_workbench(args)

@@ -1,4 +1,4 @@
-"""``doctor``: the installation, for a report of a problem."""
+"""``doctor``: describe the installation, for example for a bug report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NETWORK = {True: "reachable", False: "not reachable", None: "not tried: offline 
     flags=(),
 )
 def doctor(args: argparse.Namespace) -> Result:
-    """Examine the installation; a package that is missing comes with its install line."""
+    """Examine the installation; each missing package is listed with the command that installs it."""
     diagnosis = diagnose(args.workspace)
     problems = diagnosis.problems or ("Nothing is missing.",)
     return Result(diagnosis.to_json(), (_machine(diagnosis), _packages(diagnosis), *problems))

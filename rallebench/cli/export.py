@@ -1,4 +1,4 @@
-"""``export``: a run as a file that other tools read."""
+"""``export``: write a run in the format of another tool."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rallebench.views import catalog
     ),
 )
 def export(args: argparse.Namespace) -> Result:
-    """The file and its number of lines; without ``--out`` the text itself."""
+    """Export a run; return the file and its number of lines, or the text itself without ``--out``."""
     workbench = open_workbench(args)
     lines, warning = export_lines(workbench.runs.open(args.run), args.format)
     value = {"run": args.run, "format": args.format}
@@ -35,7 +35,7 @@ def export(args: argparse.Namespace) -> Result:
         text = list(lines)
     else:
         with writing(check_out(args.out, workbench.workspace.own_folders)) as handle:
-            # Half a surrogate pair, which JSON may hold and UTF-8 may not, stays as JSON escapes it.
+            # JSON may hold half a surrogate pair; UTF-8 may not. It stays a JSON escape.
             count = sum(
                 bool(handle.write(line.encode("utf-8", "backslashreplace"))) for line in lines
             )

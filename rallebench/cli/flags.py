@@ -1,4 +1,4 @@
-"""Flags as values, and the flags that several verbs share."""
+"""Flags as values, including the flags shared by several verbs."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """An argument of ``argparse``, by one name or several."""
+    """An ``argparse`` argument with one or more names."""
 
     names: tuple[str, ...]
     options: Mapping[str, Any]
 
     def add(self, parser: argparse.ArgumentParser, **options: Any) -> None:
-        """Add it to a parser; ``options`` replace its own."""
+        """Add the argument to a parser; ``options`` override its own options."""
         parser.add_argument(*self.names, **{**self.options, **options})
 
 
 def flag(name: str, metavar: str = "", help: str | None = None, **options: Any) -> Flag:
-    """A flag, or a positional argument; without ``metavar`` its values are its choices or none."""
+    """Return a flag or positional argument; without ``metavar``, help shows its choices, if any."""
     if metavar:
         options["metavar"] = metavar
     return Flag((name,), {"help": help, **options})
 
 
 def switch(name: str, help: str | None = None) -> Flag:
-    """A flag without a value."""
+    """Return a flag without a value."""
     return Flag((name,), {"help": help, "action": "store_true"})
 
 
 def many(name: str, metavar: str, help: str | None = None, alias: str = "") -> Flag:
-    """A flag that may be given several times, also by the name ``alias``."""
+    """Return a repeatable flag, with ``alias`` as its second name."""
     options: dict[str, Any] = {"help": help, "metavar": metavar, "action": "append", "default": []}
     return Flag(tuple(filter(None, (name, alias))), options)
 
 
 def settings(help: str) -> Flag:
-    """``--set KEY=VALUE``, as often as needed."""
+    """Return the repeatable flag ``--set KEY=VALUE``."""
     return many("--set", "KEY=VALUE", help)
 
 
@@ -56,29 +56,29 @@ LOOP = (
     flag("--max-errors", "N", type=int),
     flag("--seed", type=int, default=0),
 )
-"""Flags of the way in which questions are asked."""
+"""Flags that control how questions are asked."""
 LIMIT = (
     flag("--limit", "N", "the first N questions of the dataset", type=int),
     flag(
         "--sample", "N", "N questions drawn by --seed; those of 30 are among those of 100", type=int
     ),
 )
-"""Part of a dataset; see :func:`arguments.read_part`."""
+"""Flags that select part of a dataset; see :func:`arguments.read_part`."""
 MAX_USD = flag(
     "--max-usd",
     "USD",
     "stop once new calls of models have cost so many US dollars; what was answered is kept, and it can be resumed",
     type=float,
 )
-"""Spending limit; see :func:`arguments.read_budget`."""
+"""Flag that limits spending; see :func:`arguments.read_budget`."""
 MLFLOW = (switch("--no-mlflow"), flag("--tracking-uri", "URI"))
-"""Flags of logging to MLflow."""
+"""Flags for logging to MLflow."""
 OVERRIDES = (
     flag("--llm", "L", "use this model in every generate action"),
     flag("--retriever", "R", "use this retriever in every retrieve action"),
     settings("k=10, temperature=0.2, 2.max_tokens=32 …"),
 )
-"""Changes of a chain before it runs."""
+"""Flags that change a chain before it runs."""
 AGENT = (
     flag(
         "--workflow",
@@ -91,7 +91,7 @@ AGENT = (
         "let a workflow run programs that the model writes (docs/agents.md says what holds them)",
     ),
 )
-"""An agent in place of a chain."""
+"""Flags that select an agent instead of a chain."""
 ALLOWED_HOST = many(
     "--allowed-host",
     "HOST[:PORT]",

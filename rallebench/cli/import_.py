@@ -1,4 +1,4 @@
-"""``import``: a corpus, a dataset, scholars or predictions into the workspace."""
+"""``import``: import a corpus, a dataset, scholars or predictions into the workspace."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ FORMATS = (
     ),
 )
 def import_(args: argparse.Namespace) -> Result:
-    """Name, rows and skipped rows of what was imported."""
+    """Import a file; return the new name and the numbers of imported and skipped rows."""
     if args.sample is not None and (args.sample < 1 or args.kind != "dataset"):
         raise UsageError(
             "--sample takes a number of questions, at least 1, and belongs to --kind dataset."

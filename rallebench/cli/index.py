@@ -67,7 +67,7 @@ ENCODER = "minilm"
     ),
 )
 def index(args: argparse.Namespace) -> Result:
-    """The manifest of the index."""
+    """Build an index and return its manifest."""
     has_encoder = args.kind not in catalog.names("index kinds") or catalog.takes_encoder(args.kind)
     if args.encoder is not None and not has_encoder:
         raise UsageError(
@@ -77,7 +77,7 @@ def index(args: argparse.Namespace) -> Result:
     encoder = ENCODER if args.encoder is None else args.encoder
     chunking = _chunking(args)
     if chunking == "default" and args.source is not None:
-        chunking = None  # the vectors have the rows of the corpus
+        chunking = None  # vectors are computed per row of the corpus
     if chunking == "default":
         chunking = data.default_chunking(args.corpus, encoder if has_encoder else "", args.format)
         if chunking is not None:
@@ -122,7 +122,7 @@ def index(args: argparse.Namespace) -> Result:
 
 
 def _chunking(args: argparse.Namespace) -> Any:
-    """The chunking of the flags: None for none, "default" where nothing is chosen."""
+    """Return the chunking that the flags select: None for no chunking, "default" if no flag is given."""
     chosen = {
         "preset": args.chunk_preset,
         "how": args.chunk_how,

@@ -1,4 +1,4 @@
-"""``list``: what can be named."""
+"""``list``: list the names that other commands accept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rallebench.views import lists
     ),
 )
 def list_names(args: argparse.Namespace) -> Result:
-    """Kind → the names that can be used here; of named metrics the card."""
+    """Return the usable names by kind, or the details of named metrics."""
     if args.names:
         if args.kind != "metrics":
             raise UsageError(

@@ -1,4 +1,4 @@
-"""The command line: each verb is one core call. With ``--json`` stdout carries one JSON document."""
+"""Entry point of the command line. With ``--json``, stdout carries one JSON document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rallebench.core.terminal import VisibleFormatter, visible, visible_json
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped)."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    if logging.lastResort is not None:  # prints warnings, as nothing here sets up logging
+    if logging.lastResort is not None:  # prints warnings, because no logging is configured
         logging.lastResort.setFormatter(VisibleFormatter())
     try:
         args = _parser().parse_args(argv)
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except OSError as error:  # the disk or the system, not a bug: no traceback
+    except OSError as error:  # the disk or the operating system failed; a traceback would not help
         if error.filename and is_full(error):
             print(visible(word_error(disk_error(Path(error.filename), error))), file=sys.stderr)
         else:
@@ -74,7 +74,7 @@ def _output_text(result: Result, as_json: bool) -> str:
 
 
 class _own_stdout:
-    """Keep stdout for the result: what a library prints meanwhile, also from C++, goes to stderr."""
+    """Reserve stdout for the result: output of libraries, including C++ code, goes to stderr."""
 
     def __enter__(self) -> Any:
         sys.stdout.flush()
@@ -84,7 +84,7 @@ class _own_stdout:
         except OSError:
             self._saved = -1
             return sys.stdout
-        # Half a surrogate pair, which UTF-8 cannot hold, is printed as JSON escapes it.
+        # UTF-8 cannot encode half a surrogate pair; it is printed as a JSON escape.
         self._out = os.fdopen(os.dup(self._saved), "w", encoding="utf-8", errors="backslashreplace")
         return self._out
 
@@ -99,25 +99,25 @@ class _own_stdout:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses wrong arguments in one line, with the nearest known verb, flag or choice."""
+    """A parser that refuses wrong arguments in one line and suggests the nearest verb, flag or choice."""
 
     fill: Callable[[], None] | None = None
-    """Adds the flags of a verb as soon as it is the one that was called: its module is imported for them."""
+    """Callback that imports the module of a verb and adds its flags; called only for the verb in use."""
 
     def with_flags(self) -> _Parser:
-        """This parser with the flags of its verb."""
+        """Return this parser after adding the flags of its verb."""
         if self.fill:
             fill, self.fill = self.fill, None
             fill()
         return self
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; of all verbs only the one that was called adds its flags."""
+        """Parse arguments; only the verb in use adds its flags."""
         self.with_flags()
         return super().parse_known_args(args, namespace)
 
     def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse; an unknown flag is refused by the parser of its verb, which knows the others."""
+        """Parse arguments; unknown flags are reported by the parser of the verb, which knows the valid ones."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             self._verbs().get(parsed.verb, self).refuse_flags(unknown)
@@ -133,7 +133,7 @@ class _Parser(argparse.ArgumentParser):
             )
 
     def refuse_flags(self, unknown: Sequence[str]) -> None:
-        """End with the unknown arguments, the nearest flag beside the first."""
+        """Exit with an error that lists the unknown arguments and suggests the flag nearest to the first."""
         flags = [name for action in self._actions for name in action.option_strings]
         near = nearest(unknown[0].partition("=")[0], flags)
         self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
@@ -143,13 +143,13 @@ class _Parser(argparse.ArgumentParser):
         return {name: verb for group in groups for name, verb in group.choices.items()}
 
     def error(self, message: str) -> Any:
-        """One sentence on stderr, exit code 2."""
+        """Print one sentence on stderr and exit with code 2."""
         message, end = visible(message), "" if message.endswith(("?", ".")) else "."
         self.exit(2, f"{message[:1].upper()}{message[1:]}{end} See: {self.prog} --help\n")
 
 
 def nearest(name: str, known: Sequence[str]) -> str:
-    """The question for the nearest known name, '' without one.
+    """Return a question that suggests the nearest known verb or flag, or ''.
 
     >>> nearest("rnu", ["run", "report"]), nearest("--chian", ["--chain"]), nearest("xyz", ["run"])
     (". Did you mean 'run'?", ". Did you mean '--chain'?", '')
@@ -161,12 +161,12 @@ def nearest(name: str, known: Sequence[str]) -> str:
 class _Help(argparse.HelpFormatter):
     def __init__(self, prog: str) -> None:
         super().__init__(prog)
-        # Verbs stand two places deeper than argparse counts when it makes room for names.
+        # argparse reserves too little room for names, because verbs are indented two columns deeper.
         self._action_max_length = 18
 
 
 def _add_flags(parser: argparse.ArgumentParser, verb: str) -> None:
-    for flag in COMMON:  # after the verb they take precedence over those before it
+    for flag in COMMON:  # a common flag after the verb overrides the same flag before it
         flag.add(parser, default=argparse.SUPPRESS)
     for flag in VERBS.entry(verb).traits.get("flags", ()):
         flag.add(parser)

@@ -1,4 +1,4 @@
-"""``memory``: what a model needs, before it is loaded."""
+"""``memory``: estimate the memory of a model before loading it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ COLUMNS = (
     ),
 )
 def memory(args: argparse.Namespace) -> Result:
-    """The need of a model in every quantisation, in bytes, beside what is free; loads nothing, asks no network."""
+    """Estimate the memory of a model in bytes for every quantization, next to the free memory. Loads nothing and
+    needs no network.
+    """
     for name, value in (("context", args.context), ("batch", args.batch)):
         if value is not None and not 1 <= value <= MAX_FLAG_VALUE:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""``models``: add, change, delete and ask a language model; list the models of a server."""
+"""``models``: add, change, delete and test language models; list the models of a server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACTIONS = ("add", "change", "delete", "ask", "find")
     ),
 )
 def models(args: argparse.Namespace) -> Result:
-    """Work on the workspace's own entries (``llms.json``)."""
+    """Manage the language models of the workspace (``llms.json``)."""
     if args.action != "find" and not args.name.strip():
         raise UsageError(f"models {args.action} needs the name of a model.")
     if args.action != "ask" and args.prompt:

@@ -1,4 +1,4 @@
-"""``pick``: the questions that a corpus can answer."""
+"""``pick``: select the questions that a corpus can answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from rallebench.services.exchange import pick_questions
     ),
 )
 def pick(args: argparse.Namespace) -> Result:
-    """Write the first questions whose gold pages the index holds."""
+    """Write the first questions whose gold pages are in the index."""
     if args.number < 1:
         raise UsageError(f"--number is {args.number}; it must be at least 1.")
     workbench = open_workbench(args)

@@ -1,4 +1,4 @@
-"""Progress on stderr, as stdout belongs to the result; and Ctrl-C while questions are answered."""
+"""Print progress on stderr, because stdout carries the result; handle Ctrl-C while questions are answered."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.core.terminal import visible
 from rallebench.services.experiments import Experiments
 
 PACE = 2.0
-"""Seconds between two lines of progress."""
+"""Seconds between two progress lines."""
 
 
 def say(message: str) -> None:
@@ -25,20 +25,20 @@ def say(message: str) -> None:
 
 
 class Paced:
-    """Lines of progress, one every ``PACE`` seconds at most; the first at once unless ``later``."""
+    """Progress lines, at most one every ``PACE`` seconds. The first appears at once unless ``later``."""
 
     def __init__(self, *, later: bool = False) -> None:
         self._last = time.monotonic() if later else 0.0
 
     def say(self, message: str, *, always: bool = False) -> None:
-        """Print the line if it is time for one, or ``always``."""
+        """Print the line if enough time has passed, or if ``always``."""
         if always or time.monotonic() - self._last > PACE:
             self._last = time.monotonic()
             say(message)
 
 
 def drain(progress: Iterator[Any], paced: Paced | None = None) -> Any:
-    """Print the sentences of work until its end; return its last value unless it is a sentence."""
+    """Run a generator to its end and print the sentences it yields. Return its last value unless that is a sentence."""
     last = None
     with interruptible(progress):
         for last in progress:
@@ -48,8 +48,9 @@ def drain(progress: Iterator[Any], paced: Paced | None = None) -> Any:
 
 
 def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T:
-    """Print the events of an operation and return its result. ``stop``: what the first Ctrl-C calls while questions are
-    answered; without it Ctrl-C ends the work at once."""
+    """Print the events of an operation and return its result. ``stop``: called on the first Ctrl-C while questions
+    are answered; without it, Ctrl-C ends the work at once.
+    """
     with Stoppable(stop, say) as stoppable:
         listener = _Listener(stoppable)
         result = complete(operation, listener.hear)
@@ -61,7 +62,7 @@ def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T
 def follow_experiment(
     experiments: Experiments, request: ExperimentRequest, options: RunOptions
 ) -> ExperimentResult:
-    """Run an experiment to its end. The first Ctrl-C ends it after the current batch."""
+    """Run an experiment. The first Ctrl-C ends it after the current batch."""
     result = follow(
         experiments.run(request, options),
         lambda: experiments.stop(request.name),
@@ -85,7 +86,7 @@ class _Listener:
             step, line = where + event.message, where + progress_text(event)
             if event.message and step not in self._steps:
                 self._steps.add(step)
-                say(line)  # without a pause after it: the first count is shown at once
+                say(line)  # bypasses the pacing, so the first count appears at once
             else:
                 self._paced.say(line, always=event.done == event.total)
         elif isinstance(event, Warned):
@@ -101,7 +102,7 @@ class _Listener:
             self.tell(event.result)
 
     def tell(self, result: object) -> None:
-        """Print why a run's questions failed, and its warnings without an event."""
+        """Print why questions of a run failed, and any warnings that no event has shown."""
         if isinstance(result, RunResult):
             for message, count in (result.report.errors if result.report else {}).items():
                 say(f"{count} failed: {message}")
@@ -111,7 +112,7 @@ class _Listener:
 
 
 def progress_text(event: Progress) -> str:
-    """The progress of a task: its step, its questions, failures and seconds.
+    """Describe the progress of a task: step, questions, failures and seconds.
 
     >>> progress_text(Progress("", 3, 8, errors=1, seconds=4.2)), progress_text(Progress("", 0, 8, "running"))
     ('3/8, 1 failed (4 s)', 'running')
@@ -123,7 +124,7 @@ def progress_text(event: Progress) -> str:
 
 
 def stage_text(counts: StageCounts) -> str:
-    """The counts of a stage of a dataset builder in a line."""
+    """Describe the counts of one stage of a dataset builder in one line."""
     parts = [f"{counts.used} of {counts.rows} kept"]
     parts += [f"{count} {reason}" for reason, count in (counts.left_out or {}).items()]
     words = (

@@ -1,4 +1,4 @@
-"""``prune``: remove parts of the workspace that can be made again, or the bin, with the disk that it frees."""
+"""``prune``: free disk space by removing rebuildable parts of the workspace, or by emptying the bin."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rallebench.services import disk
     flags=(flag("parts", "PART", f"{', '.join(disk.PARTS)}; or all", nargs="*"),),
 )
 def prune(args: argparse.Namespace) -> Result:
-    """Remove the named parts of the workspace; without a name only list them."""
+    """Remove the named parts of the workspace; without names, only list them."""
     workbench = open_workbench(args)
     if not args.parts:
         known = disk.list_parts(workbench.workspace)

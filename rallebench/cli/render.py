@@ -1,4 +1,4 @@
-"""``render``: interpret one template."""
+"""``render``: render one template."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ EARLIER = ("prompt", "response", "wiki-id-title")
     ),
 )
 def render(args: argparse.Namespace) -> Result:
-    """Interpret one template."""
+    """Render one template."""
     names = [name.replace("-", "_") for name in EARLIER]
     earlier = {name: getattr(args, name) for name in names}
     prompt = render_template(args.template, args.dialect, args.question, earlier, args.documents)

@@ -1,4 +1,4 @@
-"""``report``: a run or a comparison as one HTML file; a table of a paper with our runs beside it."""
+"""``report``: write runs as one HTML file, or print a published table next to our runs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from rallebench.views.reports import build_report
     ),
 )
 def report(args: argparse.Namespace) -> Result:
-    """The file, and its size in bytes; of a published table the table itself."""
+    """Write runs as an HTML file and return its path and size in bytes, or return a published table."""
     workbench = open_workbench(args)
     if args.published:
         return _published_table(args, workbench)
@@ -54,7 +54,7 @@ def report(args: argparse.Namespace) -> Result:
 
 
 def _published_table(args: argparse.Namespace, workbench: Workbench) -> Result:
-    """A paper's table with ours beside it, printed or as a file by its suffix."""
+    """Print a published table next to our runs, or write it in the format that the file's suffix names."""
     value = published.open_table(args.published)
     own = published.own_rows(workbench.workspace, value, args.runs)
     table, document = published.as_table(value, own), published.document(value, own)

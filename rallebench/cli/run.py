@@ -90,7 +90,7 @@ def _folder(
     files: Sequence[tuple[str, Path]],
     options: BenchmarkOptions,
 ) -> Result:
-    """Run every chain of a folder; a chain that fails does not end the others."""
+    """Run every chain in a folder; if one fails, the others still run."""
     title = args.name or Path(args.chain).resolve().name
     request = run_requests.batch_request(
         workbench.workspace, files, options, title=title, run=args.name, resume=args.resume
@@ -115,7 +115,7 @@ def _folder(
 
 
 def run_benchmark(runs: Runs, prepared: PreparedRun) -> RunResult:
-    """Run a benchmark to its end. Raises StoppedError if it was stopped."""
+    """Run a benchmark. Raises StoppedError if it was stopped."""
     result = follow(runs.run(prepared), lambda: runs.stop(prepared.name))
     if result.stopped:
         raise StoppedError(
@@ -125,7 +125,7 @@ def run_benchmark(runs: Runs, prepared: PreparedRun) -> RunResult:
 
 
 def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ...]:
-    """A run's metrics, how an agent's episodes ended, and its cost; ``value``: the result as JSON."""
+    """Return a run's metrics and cost, and the stop reasons of an agent's episodes. ``value``: the result as JSON."""
     report, chain = result.report or RunReport(), result.request.flow.chain
     own = {name: column.estimate for name, column in report.own.items()}
     printed = printed_metrics(report, chain)

@@ -1,4 +1,4 @@
-"""``score``: a file of predictions, or a run by further metrics and judges."""
+"""``score``: score a file of predictions, or add metrics and judges to a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
     ),
 )
 def score(args: argparse.Namespace) -> Result:
-    """The suite's own structure, or the report of the run."""
+    """Score predictions in the suite's own format, or return the report of the run."""
     if args.run:
         if args.guess or args.gold:
             raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
@@ -76,7 +76,7 @@ def score(args: argparse.Namespace) -> Result:
 
 
 def _scores(value: Mapping[str, Any]) -> Result:
-    """The suite's own structure; for people a row a number, named by its path."""
+    """Return the suite's own JSON; the printed form has one row per number, labelled by its path in the JSON."""
     rows = tuple(_numbers("", value))
     return Result(value, (Table("", (Column("metric"), Column("value")), rows),))
 

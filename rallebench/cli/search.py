@@ -29,7 +29,7 @@ from rallebench.views.answers import hits_json, search_queries
     ),
 )
 def search(args: argparse.Namespace) -> Result:
-    """The hits of every query."""
+    """Return the hits of every query."""
     if args.k < 1:
         raise UsageError(f"-k is {args.k}; it must be at least 1.")
     queries = [*args.query]
@@ -49,7 +49,7 @@ def search(args: argparse.Namespace) -> Result:
 
 
 def _standard_input() -> list[str]:
-    """The lines of stdin. Raises UsageError if they are not UTF-8."""
+    """Read the lines of stdin. Raises UsageError if they are not UTF-8."""
     try:
         return sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""``serve``: chains as an OpenAI-compatible endpoint."""
+"""``serve``: serve chains through an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
     ),
 )
 def serve_(args: argparse.Namespace) -> None:
-    """Load the chains and answer until interrupted."""
+    """Load the chains and serve requests until interrupted."""
     workbench = open_workbench(args)
     chains = [workbench.workspace.chain(name) for name in args.chain]
     names = {chain.name: chain for chain in chains}

@@ -1,4 +1,4 @@
-"""``suite``: a named benchmark, from its questions to its table."""
+"""``suite``: run a named benchmark and print its table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from rallebench.views.experiment_requests import suite_request
     ),
 )
 def suite(args: argparse.Namespace) -> Result:
-    """The suite's report: a table over its parts, its notes and files; or its plan."""
+    """Run a suite and return its table, notes and files, or return its plan."""
     if not args.suite:
         suites = catalog.registry_entries("suites")
         return Result({"suites": suites}, (experiments.forms(suites),))

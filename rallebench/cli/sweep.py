@@ -1,4 +1,4 @@
-"""``sweep``: vary fields of a chain, run every variant, name the winner."""
+"""``sweep``: vary fields of a chain, run every variant and name the winner."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ STRATEGIES = catalog.names("strategies")
     ),
 )
 def sweep(args: argparse.Namespace) -> Result:
-    """Every variant with its metrics, the best first, and what can be said of the difference."""
+    """Return every variant with its metrics, best first, and whether the best differs by more than chance."""
     workbench = open_workbench(args)
     if not args.chain and not args.name:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""``track``: send a finished run or experiment to MLflow."""
+"""``track``: log a finished run or experiment to MLflow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from rallebench.services.experiments import TRACKABLE
     ),
 )
 def track(args: argparse.Namespace) -> Result:
-    """The ids in MLflow. Of several things of one name the first is sent, or the one of ``--kind``."""
+    """Log a run or experiment and return its MLflow ids. If several share a name, ``--kind`` selects one; by default
+    the first is logged.
+    """
     workbench = open_workbench(args)
     kinds = workbench.experiments.kinds_named(args.run)
     if args.kind and args.kind not in kinds:

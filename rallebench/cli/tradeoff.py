@@ -1,4 +1,4 @@
-"""``tradeoff``: what indexes give and cost, side by side."""
+"""``tradeoff``: compare the quality and cost of indexes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ COLUMNS = (
     ),
 )
 def tradeoff(args: argparse.Namespace) -> Result:
-    """Measure every index in a process of its own, at every search setting."""
+    """Measure every index in its own process, at every search setting."""
     workbench = open_workbench(args)
     name = args.name or time.strftime("tradeoff-%Y%m%d-%H%M%S")
     request = experiment_requests.tradeoff_request(

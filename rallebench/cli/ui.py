@@ -1,4 +1,4 @@
-"""``ui``: open the page."""
+"""``ui``: open the web page."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from rallebench.cli.verbs import VERBS
     ),
 )
 def ui(args: argparse.Namespace) -> None:
-    """Open the page."""
+    """Open the web page."""
     from rallebench.gui.app import serve
 
     serve(args)

@@ -1,4 +1,4 @@
-"""The registry of verbs: one file each, ``(args) → Result``."""
+"""The registry of verbs. Each verb is a function ``(args) → Result`` in its own file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The output of a verb: ``json`` with ``--json``, else ``blocks``, sentences and tables.
+    """The output of a verb: ``json`` with ``--json``, otherwise ``blocks`` of sentences and tables.
 
-    ``failure``: one sentence on what failed in part, printed after the result; the exit code is then 1.
+    ``failure``: one sentence about partial failures, printed after the result; the exit code is then 1.
     """
 
     json: Any
@@ -41,7 +41,7 @@ VERBS: Registry[Callable[[argparse.Namespace], Result | None]] = Registry(
 
 
 def open_workbench(args: argparse.Namespace) -> Workbench:
-    """The workbench of this call; ``args.ending`` closes it when the verb has ended."""
+    """Open the workbench; ``args.ending`` closes it when the verb ends."""
     from rallebench.services.workbench import Workbench
 
     workbench = Workbench(
@@ -55,7 +55,7 @@ def open_workbench(args: argparse.Namespace) -> Workbench:
 
 
 def failed_parts(noun: str, failed: list[str], total: int, mend: str) -> str:
-    """The ``failure`` of work with ``failed`` parts; '' without one."""
+    """Return the ``failure`` sentence for ``failed`` parts, or '' if none failed."""
     if not failed:
         return ""
     return f"{len(failed)} of {total} {noun} failed: {', '.join(failed)}. {mend}"

@@ -1,4 +1,4 @@
-"""Errors in the words of the command line: the sentence of the lower layer, then its hint as flags and verbs. Pure."""
+"""Errors in the wording of the command line: the error's own sentence, then its hint as a flag or verb. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from rallebench.core.errors import Hint, RalleError
 
 _FLAGS: Mapping[str, str] = {"environment": "--env"}
-"""Thing to choose → its flag, unless that is ``--`` and the same word."""
+"""Kind of choice → its flag, if that differs from ``--`` and the kind's name."""
 
 
 def _flag(name: str) -> str:
@@ -45,7 +45,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
 
 
 def word_error(error: RalleError) -> str:
-    """An error on one line, its mend last.
+    """Return an error as one line that ends with the remedy.
 
     >>> from rallebench.core.errors import UsageError
     >>> word_error(UsageError("The workflow 'react' needs a language model.", hint=Hint("choose", "llm")))
