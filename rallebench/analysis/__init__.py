@@ -1,1 +1,3 @@
-"""Analyses of stored runs: paired comparisons, where a chain loses its questions, exports. No widgets."""
+"""Analyses of stored runs: paired comparisons, failure waterfalls, costs, exports. Independent of any user
+interface.
+"""

@@ -1,8 +1,8 @@
-"""A run and its baselines, metric by metric, on the questions that all of them answered.
+"""Compare a run with its baselines, metric by metric, on the questions that all of them answered.
 
-The ceiling is not a run: it asks no model. Its answer to a question is the gold answer in the passages that
-the run retrieved (DPR's token match, Karpukhin et al. 2020, arXiv:2004.04906), or nothing: the score of a
-perfect extractor with this retrieval.
+The ceiling is computed, not run: it calls no model. It answers a question with the gold answer if a retrieved passage
+contains it (DPR's token match, Karpukhin et al. 2020, arXiv:2004.04906), otherwise with nothing. This is the score of
+a perfect extractor with the run's retrieval.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ COLUMNS: Mapping[str, str] = {**LABELS, CEILING: "retrieval ceiling"}
 """Column → its display name."""
 
 _OF_THE_PROMPT = "answer_in_"
-"""The prefix of metrics that need gold answers but score the retrieval."""
+"""Prefix of metrics that need gold answers but score the retrieval."""
 
 
 def ceiling(episode: Episode, gold: Gold) -> Episode:
-    """The episode with a perfect extractor's answer: the first gold answer in a retrieved passage."""
+    """Return the episode with a perfect extractor's answer: the first gold answer found in a retrieved passage."""
     texts = [_tokens(hit.passage.text) for hit in episode.hits]
     answers = (
         answer
@@ -51,17 +51,17 @@ def ceiling(episode: Episode, gold: Gold) -> Episode:
 
 
 def _tokens(text: str) -> str:
-    """DPR's tokens between spaces, so that a token sequence is contained if its text is."""
+    """Join DPR's tokens by spaces, so that a substring test tests for a token sequence."""
     return f" {' '.join(dpr_tokens(text))} "
 
 
 def compare_baselines(
     run: RunFolder, baselines: Mapping[str, RunFolder], failed: Mapping[str, str] | None = None
 ) -> BaselinesReport:
-    """The run, its ``baselines`` (name → run) with any answer, and the ceiling.
+    """Compare a run with the ceiling and with those ``baselines`` (name → run) that have any answer.
 
-    Means leave out columns that the metric cannot score; tests are over the questions that both runs have scored. ``failed``:
-    baseline → reason. Raises RalleError for a damaged run.
+    A metric's means leave out columns that it cannot score; tests use the questions that both runs have scored.
+    ``failed``: baseline → reason. Raises RalleError if a run is damaged.
     """
     examples, names = stored_examples(run), stored_metrics(run)
     baselines = {
@@ -99,7 +99,7 @@ def compare_baselines(
 
 
 def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    """Metric → question → score of the ceiling, for the metrics that judge an answer."""
+    """Metric → question → score of the ceiling, for the metrics that judge answers."""
     pairs = [Pair(e, ceiling(episode, e.gold)) for e, episode in ended_pairs(run) if e.gold.answers]
     best = score_metrics([name for name in names if _judges_answers(name)], pairs) if pairs else {}
     qids = [pair.episode.qid for pair in pairs]
@@ -107,17 +107,18 @@ def _ceiling_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str,
 
 
 def _judges_answers(name: str) -> bool:
-    """Return whether a metric scores an answer against gold answers, one question at a time."""
+    """Return whether a metric scores each answer against gold answers."""
     traits = metric(name).traits
     by_answers = "answers" in traits.get("needs", "").split("+")
     return by_answers and "batch" not in traits and not name.startswith(_OF_THE_PROMPT)
 
 
 def _comparable(columns: Mapping[str, Scores]) -> tuple[list[str], list[str]]:
-    """The columns that count, and the questions that all of them have scored; nothing without a score of the run.
+    """Return the columns to compare, and the questions that all of them have scored; both empty if the run has no
+    score.
 
-    A baseline without a score is left out. So is a ceiling that does not score all of these questions:
-    otherwise only questions that it answers would count.
+    Baselines without a score are left out. The ceiling is left out too unless it scores all of these questions;
+    otherwise only the questions that it can answer would count.
     """
     scored = {
         column: {qid for qid, value in values.items() if value is not None}

@@ -1,4 +1,4 @@
-"""The differences of two runs' settings: templates, k, models."""
+"""Differences between the settings of two runs: templates, k, models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CHECKSUM = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """``where``: the name of the setting; ``a`` and ``b``: both values as text."""
+    """A changed setting. ``where``: its name; ``a``, ``b``: both values as text."""
 
     where: str
     a: str
@@ -24,7 +24,7 @@ class Change:
 
 
 def changes(a: RunSpec, b: RunSpec) -> list[Change]:
-    """The differences of two runs' specifications, the chain's first; [] for equal ones."""
+    """Return the differences between two runs' specifications, the chain's first; [] if they are equal."""
     left, right = a.settings, b.settings
     differences = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
     others = [key for key in {**left, **right} if key != "chain"]
@@ -64,6 +64,6 @@ def _key_words(key: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as text; a checksum shortened."""
+    """Return a value as text, with checksums shortened."""
     text = ABSENT if value is None else value if isinstance(value, str) else str(value)
     return f"{text[:12]}…" if _CHECKSUM.fullmatch(text) else text

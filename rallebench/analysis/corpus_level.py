@@ -1,8 +1,7 @@
-"""Corpus-level scores of several runs, such as corpus BLEU and chrF, which are not means.
+"""Corpus-level scores of several runs, such as corpus BLEU and chrF. They are not means of questions' scores.
 
-Intervals come from resampling articles (Efron 1979; for BLEU Koehn 2004), with the same resamples for
-every run: the counts of a metric are summed for each resample. There is no interval for fewer than
-FEWEST_PAIRED articles.
+Intervals come from resampling articles (Efron 1979; Koehn 2004 for BLEU), with the same resamples for every run. For
+each resample, the counts of a metric are summed. With fewer than FEWEST_PAIRED articles there is no interval.
 """
 
 from __future__ import annotations
@@ -28,8 +27,9 @@ def corpus_level(
     *,
     seed: int = 0,
 ) -> tuple[CorpusScore, ...]:
-    """One score per run over ``examples``, which every run has answered and the metric scores; () for a
-    metric without a corpus-level score."""
+    """Return one score per run over ``examples``, which every run must have answered and the metric must score; ()
+    if the metric has no corpus-level score.
+    """
     import numpy as np
 
     traits = metric(name).traits
@@ -60,7 +60,9 @@ def corpus_level(
 
 
 def _weights(labels: Sequence[int], seed: int) -> list[Any]:
-    """The number of times that each resample draws each question, with its article, in pieces of (PIECE, questions)."""
+    """Return how often each resample draws each question (questions of an article are drawn together), in arrays of
+    shape (PIECE, questions).
+    """
     import numpy as np
 
     rng = np.random.default_rng(seed)
@@ -76,7 +78,7 @@ def _weights(labels: Sequence[int], seed: int) -> list[Any]:
 
 
 def _resampled_scores(counted: Counted, weights: Sequence[Any]) -> Any:
-    """(RESAMPLES,) the score of every resample."""
+    """Return the score of every resample, shape (RESAMPLES,)."""
     import numpy as np
 
     counts, figure = counted

@@ -1,4 +1,4 @@
-"""Quality against cost: a bubble per run, its area the memory that its models and indexes took."""
+"""Plot quality against cost: one bubble per run, its area the memory of its models and indexes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ COST_AXES: Mapping[str, str] = {
     "tokens_per_question": "tokens a question",
     "completion_tokens_per_question": "written tokens a question",
 }
-"""Key → the label of the axis."""
+"""Cost → its axis label."""
 
 Reports = Sequence[tuple[str, RunReport]]
 """(name of a run, its report)."""
 
 
 def figure(reports: Reports, measure: Measure, across: str) -> Figure:
-    """The runs of which metric and cost are known; the size is in bytes, None where it is unknown."""
+    """Plot the runs whose metric and cost are known; bubble sizes are in bytes, None if unknown."""
     series = {
         name: ((x, y, held, f"memory: {size(held)}" if held is not None else "memory unknown"),)
         for name, x, y, held in points(reports, measure.name, across)
@@ -34,7 +34,7 @@ def figure(reports: Reports, measure: Measure, across: str) -> Figure:
 def points(
     reports: Reports, metric: str, across: str
 ) -> list[tuple[str, float, float, int | None]]:
-    """(run, cost, quality, bytes of memory) of every run of which cost and quality are known."""
+    """(run, cost, quality, bytes of memory) of every run whose cost and quality are known."""
     known = []
     for name, report in reports:
         mean, cost = report.metrics.get(metric), costs(report)[across]
@@ -44,7 +44,7 @@ def points(
 
 
 def notes(reports: Reports, metric: str, across: str) -> list[str]:
-    """Sentences on the area of the bubbles and on runs without a point."""
+    """Explain the area of the bubbles, and name runs without a bubble."""
     known = points(reports, metric, across)
     sentences = []
     if known:
@@ -62,7 +62,7 @@ def notes(reports: Reports, metric: str, across: str) -> list[str]:
 
 
 def costs(report: RunReport) -> dict[str, float | None]:
-    """The mean cost of a question when it was really asked, not what the cache saved; None where unknown."""
+    """Mean cost of a question when it was first answered, ignoring savings by the cache; None if unknown."""
     mean = {name: estimate.value for name, estimate in report.metrics.items()}
     read, written = mean.get("prompt_tokens"), mean.get("completion_tokens")
     return {

@@ -1,4 +1,4 @@
-"""A run as files of other tools: TREC run and qrels, KILT predictions, one row per question."""
+"""Export a run to other tools: TREC run and qrels, KILT predictions, one row per question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from rallebench.metrics.recorded import IMPORTED
 
 
 def kilt(run: RunFolder) -> Iterator[str]:
-    """KILT's predictions in JSON lines, without failed questions: KILT would score them as empty."""
+    """Yield KILT predictions as JSON lines. Failed questions are left out, because KILT would score them as empty
+    answers.
+    """
     pairs = (
         (example.record, episode) for example, episode in ended_pairs(run) if not episode.error
     )
@@ -27,7 +29,9 @@ def kilt(run: RunFolder) -> Iterator[str]:
 
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
-    """One flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the run."""
+    """Yield one flat row per question: id, question, gold, answer, error, pages, seconds and every metric of the
+    run.
+    """
     judges = (run.report() or RunReport()).judges
     judged = read_scores(run, [column for judge in judges for column in judge.columns])
     pairs = list(ended_pairs(run))
@@ -51,7 +55,7 @@ def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
 
 
 def table(run: RunFolder) -> Iterator[str]:
-    """``rows`` as CSV; lists are joined by `` | ``, None is empty."""
+    """Yield ``rows`` as CSV; lists are joined by `` | `` and None is empty."""
     for number, row in enumerate(rows(run)):
         heads = [] if number else [list(row)]
         yield csv_lines([*heads, list(row.values())])
@@ -65,4 +69,4 @@ FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
     "csv": (table, "csv"),
     logs.FORM: (logs.lines, "jsonl"),
 }
-"""Form → (lines of a run, file ending)."""
+"""Format → (lines of a run, file suffix)."""

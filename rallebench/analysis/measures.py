@@ -1,7 +1,7 @@
-"""The measures by which runs are compared: registered metrics, a suite's own, and stop reasons of agents.
+"""Measures for comparing runs: registered metrics, a suite's own metrics, and stop reasons of agents.
 
-A suite's own values are only in its runs (``scores.jsonl``; means and definitions in ``report.json``), so
-two runs are compared by them only if both have them.
+The values of a suite's own metric are stored only in its runs (``scores.jsonl``; means and definitions in
+``report.json``), so it can compare two runs only if both have it.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import METRICS, metric, read_card
 
 OF_AGENTS = ("f1_yes_no", "model_calls")
-"""Further measures of agents: R-Eval's reward, and the turns."""
+"""Additional measures of agents: R-Eval's reward, and the number of turns."""
 
 UNDEFINED = "A metric of the suite's own; its run keeps no definition."
 
 
 def own_metrics(run: RunFolder) -> dict[str, str]:
-    """The metrics of the run's own suite, with their definitions."""
+    """Return the metrics that the run's suite defines itself, with their definitions."""
     report, registered = run.report() or RunReport(), stored_metrics(run)
     return {
         name: result.column.definition or UNDEFINED
@@ -37,9 +37,9 @@ def own_metrics(run: RunFolder) -> dict[str, str]:
 def measure(
     name: str, runs: Sequence[RunFolder], definitions: Sequence[Mapping[str, str]] = ()
 ) -> Measure:
-    """The measure ``name`` for these runs. ``definitions``: of each run's own suite, where they are known already.
+    """Return the measure ``name`` for these runs. ``definitions``: each run's own metrics, if already read.
 
-    Raises NotFoundError for an unknown name, UsageError for a suite's own that a run does not have.
+    Raises NotFoundError for an unknown name, and UsageError if a run lacks the suite's own metric.
     """
     name, definitions = name.strip(), definitions or [own_metrics(run) for run in runs]
     without = [run.name for run, own in zip(runs, definitions) if name not in own]
@@ -71,13 +71,15 @@ def measure(
 
 
 def _in_all(definitions: Sequence[Mapping[str, str]]) -> list[str]:
-    """The metrics that every run's own suite has."""
+    """Return the suites' own metrics that every run has."""
     first, *others = definitions or [{}]
     return [name for name in first if all(name in other for other in others)]
 
 
 def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
-    """The measures that all runs share, by name: a suite's own, then metrics, then stop reasons."""
+    """Return the measures that all runs share, by name: suites' own metrics, then registered metrics, then stop
+    reasons.
+    """
     suite_metrics = [own_metrics(run) for run in runs]
     lists = [stored_metrics(run) for run in runs]
     names = _in_all(suite_metrics)
@@ -88,7 +90,9 @@ def shared_measures(runs: Sequence[RunFolder]) -> dict[str, Measure]:
 
 
 def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) -> Measure:
-    """The measure that decides between ``runs``, which have all of ``measures``. Raises UsageError if they share none."""
+    """Return the measure that ranks ``runs``; each of them must have all of ``measures``. Raises UsageError if they
+    share none.
+    """
     reports = [run.report() or RunReport() for run in runs]
     suite_metrics = [name for name, shared in measures.items() if shared.own]
     preferred = decided_by(reports, measures)
@@ -102,10 +106,10 @@ def headline(measures: Mapping[str, Measure], runs: Sequence[RunFolder] = ()) ->
 
 
 def decided_by(reports: Sequence[RunReport], names: Iterable[str] | None = None) -> str:
-    """The registered metric that decides between runs with these reports, '' if there is none: the headline that all
-    have, else the first by which every run has scored a question.
+    """Return the registered metric that ranks runs with these reports: their common headline metric, otherwise the
+    first metric with a score in every run; '' if there is none.
 
-    ``names``: the metrics that count, default all.
+    ``names``: the metrics to consider; by default all.
     """
     scored = [
         {name for name, mean in report.metrics.items() if mean.value is not None}
@@ -124,12 +128,12 @@ def decided_by(reports: Sequence[RunReport], names: Iterable[str] | None = None)
 
 
 def by_agent(run: RunFolder) -> bool:
-    """Return whether an agent answered, not a chain."""
+    """Return whether an agent, not a chain, answered the run."""
     return run.description().agent is not None
 
 
 def reasons(runs: Sequence[RunFolder]) -> list[str]:
-    """The stop reasons of the runs' questions, the most frequent first; failed questions have none."""
+    """Return the stop reasons of the runs' questions, most frequent first; failed questions have none."""
     counts = Counter(
         head.stop_reason for run in runs for head in run.heads().values() if head.stop_reason
     )

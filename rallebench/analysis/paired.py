@@ -1,4 +1,4 @@
-"""Two runs of one dataset, question by question: is the difference more than chance?"""
+"""Compare two runs of one dataset question by question, and test whether the difference is more than chance."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Z_95, Z_POWER_80 = 1.959964, 0.841621
 Key = TypeVar("Key")
 
 Bounds = Mapping[str, "tuple[float | None, float | None]"]
-"""Unregistered metric → its (lowest, highest) value; None: no bound."""
+"""Unregistered metric → its (lowest, highest) value; None means unbounded."""
 Scores = Mapping[str, "float | None"]
-"""Question id → score; None or NaN: not scored."""
+"""Question id → score; None or NaN means not scored."""
 
 
 def compare(
@@ -32,11 +32,11 @@ def compare(
     comparisons: int = 1,
     bounds: Bounds | None = None,
 ) -> PairedComparison:
-    """Compare two runs, question id → score. Questions without a score in one of them are left out.
+    """Compare two runs, each given as question id → score. Questions without a score in either run are left out.
 
-    NaN counts as not scored. ``wins`` follow ``higher_is_better``; the difference keeps its sign.
-    ``clusters``: question id → cluster; default: every question is its own. ``comparisons``: the number
-    of comparisons in the table. ``bounds``: of metrics that are a suite's own; an interval stays inside what they allow.
+    NaN counts as not scored. ``wins`` follow ``higher_is_better``; the difference keeps its sign. ``clusters``:
+    question id → cluster; by default every question is its own cluster. ``comparisons``: the number of comparisons in
+    the table. ``bounds``: ranges of a suite's own metrics, to which intervals are clipped.
     """
     import numpy as np
 
@@ -75,11 +75,12 @@ def compare(
 
 
 def with_holm(pairs: Sequence[PairedComparison]) -> list[PairedComparison]:
-    """The comparisons of one table with Holm's step-down p (Holm 1979) as ``corrected``.
+    """Return the comparisons of one table, with Holm's step-down p (Holm 1979) as ``corrected``.
 
-    It is never above Bonferroni's, whose intervals at 1 − .05 / comparisons hold together at 95 %: where 0 lies outside such an
-    interval, ``corrected`` is below .05. The test may also show a difference whose interval holds 0: no finite simultaneous
-    intervals have exactly Holm's decisions (Strassburger and Bretz 2008). A pair without p is not counted out.
+    Holm's p is never above Bonferroni's. Intervals at 1 − .05 / comparisons hold together at 95 % (Bonferroni): if
+    such an interval excludes 0, ``corrected`` is below .05. The converse does not hold: the test may find a
+    difference whose interval includes 0, because no finite simultaneous intervals match Holm's decisions exactly
+    (Strassburger and Bretz 2008). A pair without p still counts as a comparison.
     """
     order = sorted(
         (i for i, pair in enumerate(pairs) if pair.p is not None), key=lambda i: pairs[i].p or 0.0
@@ -92,13 +93,13 @@ def with_holm(pairs: Sequence[PairedComparison]) -> list[PairedComparison]:
 
 
 Sides = tuple[str, Scores, Scores, Mapping[str, "int | str"]]
-"""A metric, the scores of runs A and B by it, question id → cluster."""
+"""A metric, the scores of runs A and B, and question id → cluster."""
 
 
 def compare_all(
     sides: Mapping[Key, Sides], bounds: Bounds | None = None
 ) -> dict[Key, PairedComparison]:
-    """The comparisons of one table, each corrected for all of them; those without a common question are left out.
+    """Compare all pairs of one table, corrected for their number; pairs without a common question are left out.
 
     ``bounds``: see ``compare``.
     """
@@ -113,7 +114,7 @@ def compare_all(
 def _bound_interval(
     metric: str, pair: Difference, bounds: Bounds | None
 ) -> tuple[float | None, float | None]:
-    """The interval of a difference, inside what the metric's range allows."""
+    """Return the interval of a difference, clipped to the metric's range."""
     low, high = (bounds or {}).get(metric) or (
         METRICS.entry(metric).traits.get("range", (None, None))
         if metric in METRICS
@@ -125,7 +126,7 @@ def _bound_interval(
 
 
 def shared_scores(a: Scores, b: Scores) -> list[str]:
-    """The questions that both have scored, in the order of ``a``."""
+    """Return the questions that both have scored, in the order of ``a``."""
     return [qid for qid in a if is_scored(a[qid]) and is_scored(b.get(qid))]
 
 
@@ -135,27 +136,28 @@ def is_scored(value: float | None) -> bool:
 
 
 def questions_needed(pair: Difference, n: int) -> int | None:
-    """Questions, with articles of the same size, at which this difference is significant with 80 % power.
+    """Return the number of questions, with articles of the same size, at which this difference would be significant
+    with 80 % power.
 
-    At least FEWEST_PAIRED articles: fewer are never significant. None if the difference is 0 or has no standard error; see
-    ``has_power``.
+    At least FEWEST_PAIRED articles are needed, because fewer are never significant. None if the difference is 0 or
+    has no standard error; see ``has_power``.
     """
     if not pair.value or pair.error <= NOISE * abs(pair.value):
         return None
     ratio = pair.error * math.sqrt(pair.clusters) / abs(pair.value)
     few = next((g for g in range(FEWEST_PAIRED, AMPLE) if has_power(ratio, g)), None)
-    # From AMPLE articles on nothing is widened; z² articles more than without the mean in the spread are enough.
+    # With AMPLE articles or more, intervals are not widened. The mean adds to the spread, which costs z² articles.
     many = math.ceil((ratio * (Z_95 + Z_POWER_80)) ** 2 + Z_95**2)
     return math.ceil(n * (few or max(AMPLE, many)) / pair.clusters)
 
 
 def has_power(ratio: float, articles: int) -> bool:
-    """Return whether so many articles show a difference with 80 % power. ``ratio``: the standard deviation of the articles'
-    differences, over the difference.
+    """Return whether this number of articles shows a difference with 80 % power. ``ratio``: the standard deviation
+    of the articles' differences, divided by the difference.
 
-    The sign-flip test over G articles with the standard deviation s rejects where the mean is beyond
-    ``widening(G)`` · 1.96 · s / √(G − 1.96²): its spread holds the mean itself (Pitman 1937, J. R. Stat. Soc. Suppl. 4,
-    119–130). In one of five samples the mean is below its expectation by more than .84 · s / √G.
+    The sign-flip test over G articles with standard deviation s rejects if the mean exceeds ``widening(G)`` · 1.96 ·
+    s / √(G − 1.96²), because the spread includes the mean itself (Pitman 1937, J. R. Stat. Soc. Suppl. 4, 119–130).
+    In one of five samples the mean is more than .84 · s / √G below its expectation.
 
     >>> has_power(2.9, 60), has_power(2.9, 75)
     (False, True)

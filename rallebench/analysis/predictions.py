@@ -1,7 +1,7 @@
-"""Import a file of another program's predictions as a run, which is scored and compared like any other.
+"""Import another program's predictions as a run, which is then scored and compared like any other run.
 
-Forms: KILT's, JSON lines or CSV with ``id`` and ``answer`` (or ``prediction``), and TREC's run form, which
-has pages and no answers.
+Formats: KILT's, JSON lines or CSV with ``id`` and ``answer`` (or ``prediction``), and TREC runs, which hold pages and
+no answers.
 """
 
 from __future__ import annotations
@@ -38,13 +38,14 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 ANSWERS = ("answer", "prediction", "predicted", "output", "response")
 MAX_EXAMPLES, MAX_ID = 5, 60
-"""The most identifiers in an error, and the most characters of one."""
+"""Maximum number of identifiers in an error message, and of characters in each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One line of the file. ``answer``: None if it has none. ``pages``: (page id, score), best first; () for
-    an empty list, None without a list."""
+    """One line of the file. ``answer``: None if it has none. ``pages``: (page id, score), best first; () for an
+    empty list, None if the line has no list.
+    """
 
     line: int
     qid: str
@@ -61,10 +62,12 @@ def import_run(
     form: str = "",
     skip_bad: bool = False,
 ) -> tuple[RunFolder, int]:
-    """Import ``file`` as the run ``name`` and score it; the run, and the number of questions that a TREC run has no line of.
+    """Import ``file`` as the run ``name`` and score it. Return the run, and the number of questions missing from a
+    TREC run.
 
-    ``skip_bad``: leave out lines with an unknown or repeated id. A question without a prediction counts as
-    failed; in a TREC run it has found nothing and scores 0. Raises UsageError and BadFileError before anything is written.
+    ``skip_bad``: skip lines with an unknown or repeated id. A question without a prediction counts as failed; in a
+    TREC run it counts as answered with no hits and scores 0. Raises UsageError and BadFileError before anything is
+    written.
     """
     name = checked_run_name(name)
     check_free(workspace.path, "run", name)
@@ -98,7 +101,7 @@ def import_run(
 
 
 def detect_form(file: Path) -> str:
-    """The form of a file, by its ending and first line. Raises UsageError if it is unknown."""
+    """Detect the format of a file from its suffix and first line. Raises UsageError if it is unknown."""
     if not file.is_file():
         raise UsageError(f"There is no file {file}; give a file of predictions.")
     ending = Path(file.name.lower().removesuffix(".gz")).suffix
@@ -135,7 +138,7 @@ def _json_lines(file: Path) -> Iterator[Prediction]:
                 page.get("wikipedia_id") if isinstance(page, dict) else page
                 for page in elements or ()
             ]
-            # An element with only a title has no page id, so it is not scored.
+            # An entry with only a title has no page id and is not scored.
             known_ids = [page for page in page_ids if page is not None and page != ""]
             pages = None if elements is None or (elements and not known_ids) else known_ids
             answer = output[0].get("answer")
@@ -155,7 +158,7 @@ def _json_lines(file: Path) -> Iterator[Prediction]:
 
 
 def _refuse_array(file: Path) -> None:
-    """Raise BadFileError for one JSON array, a common form of such files."""
+    """Raise BadFileError if the file is one JSON array, a common mistake."""
     _, first = next(
         ((number, text) for number, text in Source(file).lines() if text.strip()), (0, "")
     )
@@ -195,7 +198,7 @@ def _trec(file: Path) -> Iterator[Prediction]:
 
 
 def _decode_ids(lines: Sequence[Prediction], examples: Sequence[Example]) -> list[Prediction]:
-    """The lines of a TREC run with the ids that the dataset uses."""
+    """Return the lines of a TREC run with their ids as the dataset writes them."""
     qids = {example.question.qid for example in examples}
     golds = [example.gold for example in examples]
     known = frozenset[str]().union(*(ids for gold in golds for ids in (gold.pages, *gold.passages)))
@@ -253,7 +256,7 @@ def _check_predictions(
 def _metrics(
     episodes: Sequence[Episode], examples: tuple[Example, ...], dataset: str
 ) -> tuple[str, ...]:
-    """The metrics of which some prediction says something."""
+    """Return the metrics that the predictions can be scored by."""
     answered = [episode for episode in episodes if not episode.error]
     run = RunEvidence.of(answered)
     names = tuple(

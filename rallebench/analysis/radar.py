@@ -1,4 +1,4 @@
-"""Means of runs by axis, for a radar or a table: an axis is a dataset, or a kind of question."""
+"""Means of runs along several axes, as a radar or a table. The axes are datasets, or kinds of question."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
 
 DATASETS = "dataset"
-"""The name of the axes that are not a field of a record."""
+"""Name of the axes when they are datasets, not values of a field."""
 MOST_AXES = 24
-"""More axes are unreadable."""
+"""A radar with more axes is unreadable."""
 MAX_LABEL_CHARACTERS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Radar:
-    """``lines``: name → a mean per axis, None without a run. ``by``: the name of the axes."""
+    """``lines``: name → one mean per axis, None without a run. ``by``: the kind of axis."""
 
     by: str
     measure: Measure
@@ -36,7 +36,7 @@ class Radar:
 
 
 def figure(radar: Radar) -> Figure:
-    """A polygon per line. The rim is 1 for a metric of 0 … 1, else a little more than the largest mean."""
+    """Draw one polygon per line. The rim is 1 for a metric from 0 to 1, otherwise slightly above the largest mean."""
     values = [m.value for row in radar.lines.values() for m in row if m and m.value is not None]
     high = 1.0 if radar.measure.bounds[1] == 1 else max(values, default=0) * 1.1
     title = f"{radar.measure.card.label} by {radar.by}"
@@ -46,16 +46,16 @@ def figure(radar: Radar) -> Figure:
 
 
 def table(radar: Radar) -> Table:
-    """Axis by line, means with their intervals over articles."""
+    """Return a table of axes by lines: means with their intervals over articles."""
     rows = tuple(zip(radar.axes, *radar.lines.values()))
     title = f"{radar.measure.card.label}, mean and 95 % interval over articles"
     return Table(title, (radar.by, *radar.lines), rows)
 
 
 def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
-    """A line per chain over the datasets of its runs; each run with all its own questions.
+    """Return a radar of chains over the datasets of their runs; each run counts with all its own questions.
 
-    Two runs of one chain on one dataset are two lines. Raises UsageError for fewer than two datasets.
+    Two runs of one chain on one dataset are separate lines. Raises UsageError for fewer than two datasets.
     """
     datasets = tuple(dict.fromkeys(run.description().dataset for run in runs))
     if len(datasets) < 2:
@@ -79,10 +79,9 @@ def over_datasets(runs: Sequence[RunFolder], chosen: str = "") -> Radar:
 
 
 def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
-    """A line per run over the values of a field of the records, the most frequent first.
+    """Return a radar of runs over the values of a field of the records, most frequent first.
 
-    Only questions that all runs have scored count. Raises UsageError for a field with fewer than two
-    values.
+    Only questions that all runs have scored count. Raises UsageError if the field has fewer than two values.
     """
     names = _values(common, by)
     if len(names) < 2:
@@ -100,7 +99,7 @@ def over_field(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str
 
 
 def share_nothing(runs: Sequence[RunFolder]) -> bool:
-    """Return whether runs of several datasets have no question in common, so only their means can be compared."""
+    """Return whether runs of several datasets share no question, so that only their means can be compared."""
     if len({run.description().dataset for run in runs}) < 2:
         return False
     questions = [{(e.question.qid, e.question.text) for e in stored_examples(run)} for run in runs]
@@ -108,24 +107,24 @@ def share_nothing(runs: Sequence[RunFolder]) -> bool:
 
 
 def possible_axes(runs: Sequence[RunFolder], common: Sequence[Example]) -> list[str]:
-    """The possible axes of a radar over these runs."""
+    """Return the axes that a radar of these runs can have."""
     sets = {run.description().dataset for run in runs}
     return [DATASETS] * (len(sets) > 1) + kind_fields(common)
 
 
 def over(runs: Sequence[RunFolder], common: Sequence[Example], chosen: str, by: str) -> Radar:
-    """The radar by ``by``, one of ``axes_of``. Raises UsageError."""
+    """Return the radar by ``by``, one of ``possible_axes``. Raises UsageError."""
     return over_datasets(runs, chosen) if by == DATASETS else over_field(runs, common, chosen, by)
 
 
 def kind_fields(examples: Sequence[Example]) -> list[str]:
-    """The fields of records with 2 to MOST_AXES kinds of question; ``meta.…`` for fields of ``meta``."""
+    """Return the fields of records that divide them into 2 to MOST_AXES kinds; ``meta.…`` for fields of ``meta``."""
     names = dict.fromkeys(name for example in examples[:200] for name, _ in _fields(example.record))
     return [name for name in names if _parts(_values(examples, name), len(examples))]
 
 
 def _parts(values: Counter[str], questions: int) -> bool:
-    # A kind has several questions; a value for each question is an id.
+    # A field with a different value for each question is an id, not a kind.
     return (
         2 <= len(values) <= MOST_AXES
         and 2 * len(values) <= sum(values.values())
@@ -142,7 +141,7 @@ def _field(example: Example, by: str) -> str:
 
 
 def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(name, value) of the fields that may be a kind of question."""
+    """Yield (name, value) of the fields that may name a kind of question."""
     meta = record.get("meta")
     inside = (
         {f"meta.{key}": value for key, value in meta.items()} if isinstance(meta, Mapping) else {}
@@ -155,6 +154,6 @@ def _fields(record: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _chain(run: RunFolder) -> tuple[str, Chain | str]:
-    """The name of a run's line, and its chain, or its name without one."""
+    """Return the name of a run's line, and its chain, or the run's name if it has none."""
     chain = run.description().chain
     return (chain.name, chain) if chain else (run.name, run.name)

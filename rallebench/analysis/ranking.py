@@ -1,7 +1,7 @@
-"""Two or more runs of one dataset: every metric with its interval, and each run against the first.
+"""Compare two or more runs of one dataset: every metric with its interval, and each run against the first.
 
-Only questions that all runs share are counted. Runs after the first are compared with it, question by question,
-with Holm's p, intervals that hold together (Bonferroni), and articles, not questions, as units.
+Only questions that all runs share count. Each later run is compared with the first, question by question. Comparisons
+use Holm's p, simultaneous (Bonferroni) intervals, and articles rather than questions as units.
 """
 
 from __future__ import annotations
@@ -42,10 +42,11 @@ MOST_RUNS = 64
 
 @pause_collector()
 def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True) -> Comparison:
-    """All metrics of 2 to MOST_RUNS runs; ``chosen``: the metric of the differences ('' = the headline).
+    """Compare 2 to MOST_RUNS runs by all metrics. ``chosen``: the metric of the pairwise differences ('' = the
+    headline).
 
-    ``every``: with the means of all shared metrics, not of the chosen one alone. Raises UsageError for too few runs, one run
-    twice, no common question, or no common metric.
+    ``every``: include the means of all shared metrics, not only of the chosen one. Raises UsageError for too few
+    runs, a repeated run, no common question, or no common metric.
     """
     if len(runs) < 2:
         raise UsageError("Choose at least two runs to compare.")
@@ -74,7 +75,7 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = T
         if is_timed(name) and batches is None:
             batches = timed_clusters(articles, map(stored_timings, runs))
         clusters = batches if batches is not None and is_timed(name) else articles
-        # The same questions for means and differences, so that they never contradict each other.
+        # Means and differences use the same questions, so they never contradict each other.
         scored_by[name] = scored_by_all(scores.values(), qids)
         cells[name] = tuple(
             means_over(scored_by[name], scores, clusters, measures[name].bounds).values()
@@ -101,7 +102,7 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = T
 def compare_two(
     a: RunFolder, b: RunFolder, chosen: str = "", *, every: bool = True
 ) -> tuple[Comparison, PairedComparison]:
-    """Run ``b`` against run ``a``, see ``compare_many``. Raises UsageError without a question that is scored in both."""
+    """Compare run ``b`` with run ``a``; see ``compare_many``. Raises UsageError if they share no scored question."""
     compared = compare_many([a, b], chosen, every=every)
     pair = compared.against[b.name]
     if not pair.n:
@@ -112,7 +113,7 @@ def compare_two(
 
 
 def _shared_by(examples: Sequence[Sequence[Example]]) -> list[Example]:
-    """The questions of the first run that all runs have, with the same text."""
+    """Return the questions of the first run that all runs have, with the same text."""
     texts = [{e.question.qid: e.question.text for e in own} for own in examples]
     return [e for e in examples[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
 
@@ -120,7 +121,7 @@ def _shared_by(examples: Sequence[Sequence[Example]]) -> list[Example]:
 def _corpus_level(
     runs: Sequence[RunFolder], common: Sequence[Example], scored_by: Mapping[str, Sequence[str]]
 ) -> dict[str, tuple[CorpusScore, ...]]:
-    """The corpus-level scores of the metrics that have them. ``scored_by``: metric → the questions of its means."""
+    """Return the corpus-level scores, for metrics that have one. ``scored_by``: metric → the questions of its means."""
     names = [name for name in scored_by if "over_all" in metric(name).traits]
     if not names:
         return {}
@@ -133,9 +134,9 @@ def _corpus_level(
 
 
 def read_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    """Metric → question id → score; None for a failed question or one without a score.
+    """Metric → question id → score; None if a question failed or has no score.
 
-    Metrics that the run did not store are computed from its episodes, except for a suite's own.
+    Metrics that the run did not store are computed from its episodes; a suite's own metrics cannot be.
     """
     scores: dict[str, dict[str, float | None]] = {name: {} for name in names}
     for line in run.scores(only=names[0] if len(names) == 1 else ""):
@@ -150,7 +151,7 @@ def read_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, flo
 
 
 def ended_pairs(run: RunFolder) -> Iterator[Pair]:
-    """Every answered or failed question, in the run's order; a failed one has its ``error``."""
+    """Yield every answered or failed question, in the run's order; failed ones have an ``error``."""
     episodes = run.episodes()
     for example in stored_examples(run):
         if example.question.qid in episodes:
@@ -158,14 +159,16 @@ def ended_pairs(run: RunFolder) -> Iterator[Pair]:
 
 
 def with_mean(run: RunFolder, name: str) -> RunReport:
-    """A run's report with ``name`` in its ``metrics``: computed later, or a suite's own."""
+    """Return a run's report with ``name`` in its ``metrics``, even if it was computed later or is a suite's own
+    metric.
+    """
     report = run.report() or RunReport()
     mean = report.metrics.get(name) or report.estimates.get(name)
     return report.with_means({**report.metrics, name: mean or run_mean(run, measure(name, [run]))})
 
 
 def run_mean(run: RunFolder, by: Measure) -> Estimate:
-    """A run's mean over all its questions."""
+    """Mean of a run over all its questions."""
     examples = stored_examples(run)
     qids, scores = [e.question.qid for e in examples], read_scores(run, (by.name,))
     clusters = find_clusters(examples)
@@ -175,7 +178,7 @@ def run_mean(run: RunFolder, by: Measure) -> Estimate:
 
 
 def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:
-    """The questions that every column has scored."""
+    """Return the questions that every column has scored."""
     every = list(columns)
     return [qid for qid in qids if all(is_scored(column.get(qid)) for column in every)]
 
@@ -183,13 +186,13 @@ def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:
 def means_over(
     qids: Sequence[str], columns: Mapping[str, Scores], clusters: Clusters, bounds: Bounds
 ) -> dict[str, Estimate]:
-    """Column → its mean over these questions. ``bounds``: the (lowest, highest) value of all columns."""
+    """Column → its mean over these questions. ``bounds``: the (lowest, highest) value of every column."""
     values = {name: [column.get(qid) for qid in qids] for name, column in columns.items()}
     return means(values, clusters.labels(qids), dict.fromkeys(columns, bounds))
 
 
 def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> ComparedRun:
-    """The run with its ``examples``; ``common``: the ids of the shared questions."""
+    """Summarise a run with its ``examples``; ``common``: the ids of the shared questions."""
     heads = {qid: head for qid, head in run.heads().items() if qid in common}
     failed = sum(bool(head.error) for head in heads.values())
     return ComparedRun(run.name, len(examples) - len(common), failed, len(common) - len(heads))
@@ -198,7 +201,7 @@ def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> C
 def _against(
     columns: Mapping[str, Scores], scored: Sequence[str], by: Measure, clusters: Clusters
 ) -> dict[str, PairedComparison]:
-    """The runs after the first, compared with it. ``columns``: run → its scores; ``scored``: the questions that count."""
+    """Compare each later run with the first. ``columns``: run → its scores; ``scored``: the questions to use."""
     (_, first), *others = [
         (run, {qid: column.get(qid) for qid in scored}) for run, column in columns.items()
     ]

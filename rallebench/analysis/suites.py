@@ -1,4 +1,4 @@
-"""Two suites against each other, question by question: do their means differ by more than chance?"""
+"""Compare two runs of a suite question by question, and test whether their means differ by more than chance."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ TITLE = "Differences, question by question"
 
 
 def match_runs(first: StoredExperiment, other: StoredExperiment) -> dict[str, tuple[str, str]]:
-    """Part → its runs in both: by label, or by place where they share no label and both have as many parts."""
+    """Part → its run in each of the two. Parts are matched by label; if no label is shared, by position, provided
+    that both have equally many parts.
+    """
     if not isinstance(first.report, SuiteReport) or not isinstance(other.report, SuiteReport):
         return {}
     mine, theirs = first.report.parts, other.report.parts
@@ -34,15 +36,17 @@ def match_runs(first: StoredExperiment, other: StoredExperiment) -> dict[str, tu
 
 
 def suite_scores(folder: RunFolder) -> dict[str, dict[str, float | None]]:
-    """Metric → question → value, of the suite's own metrics. Raises BadFileError for a damaged run."""
+    """Metric → question → value, for the suite's own metrics. Raises BadFileError if the run is damaged."""
     return read_scores(folder, tuple((folder.report() or RunReport()).own))
 
 
 def differences(
     workspace: WorkspaceFolder, first: StoredExperiment, other: StoredExperiment
 ) -> Table:
-    """Per part and metric the other's mean less the first's over the questions that both
-    have scored, with p (Holm) and intervals (Bonferroni) of one sign-flip test over articles that count all lines."""
+    """Return the differences of means (``other`` minus ``first``) per part and metric, over the questions that both
+    have scored. All rows count as comparisons of one sign-flip test over articles, with Holm's p and Bonferroni
+    intervals.
+    """
     sides: dict[tuple[str, str], Sides] = {}
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for label, (a, b) in match_runs(first, other).items():
@@ -66,8 +70,9 @@ def paired_table(
     what: str,
     unit: float = 1,
 ) -> Table:
-    """Comparisons (what is compared, metric) as a table, each with its interval, Holm's p and its wins. ``head``: of the first
-    column; ``what``: less what, for the note; ``unit``: by which differences are multiplied."""
+    """Return comparisons, keyed by (row, metric), as a table with intervals, Holm's p and wins. ``head``: heading of
+    the first column; ``what``: the subtraction, for the note; ``unit``: factor for the differences.
+    """
     points = " in points of 100" if unit == 100 else ""
     note = (
         f"{what}{points}, over the questions that both have scored. Interval and p come from one sign-flip test over articles "

@@ -1,4 +1,4 @@
-"""Reports and comparisons of runs as tables."""
+"""Reports and comparisons of runs, as tables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.metrics import read_card
 
 
 def metrics(report: RunReport, chain: Chain | None = None) -> Table:
-    """Every metric of a run's report with its interval and definition."""
+    """Return every metric of a report with its interval and definition."""
     rows: list[tuple[Any, ...]] = []
     figures = {r.column.name: r.corpus_level for r in report.columns}
     for name, mean in table_metrics(report, chain).items():
@@ -32,8 +32,9 @@ def metrics(report: RunReport, chain: Chain | None = None) -> Table:
 
 
 def comparison(compared: Comparison) -> Table:
-    """Metric by run: means over the questions that all runs have scored, the best of a row in bold; of two runs with the
-    difference, and bold only where one is shown."""
+    """Return a table of metrics by runs, over the questions that all runs have scored. The best value of a row is
+    bold. With two runs, the table also has the differences, and a value is bold only if it is significantly better.
+    """
     two = len(compared.sides) == 2
     rows: list[tuple[Any, ...]] = []
     best: set[tuple[int, int]] = set()
@@ -65,7 +66,7 @@ def comparison(compared: Comparison) -> Table:
 
 
 def differences(compared: Comparison) -> Table:
-    """Every run against the first by the chosen metric."""
+    """Compare every run with the first by the chosen metric."""
     about, upward = compared.measure.card, compared.measure.higher_is_better
     more, less = ("higher", "lower") if upward is None else ("better", "worse")
     rows = tuple(
@@ -98,13 +99,13 @@ def differences(compared: Comparison) -> Table:
 
 
 def _gaps(pair: PairedComparison | None) -> tuple[Estimate | None, ...]:
-    """The cell of a difference, none for no pair."""
+    """Return the cell of a difference; no cell without a pair."""
     if pair is None:
         return ()
     return (None if pair.difference is None else pair.gap,)
 
 
 def changes(differences: Sequence[Change], first: str, other: str) -> Table:
-    """The settings that differ, a row each; ``first`` and ``other`` head the two columns of values."""
+    """Return the settings that differ, one per row; ``first`` and ``other`` head the columns of values."""
     rows = tuple((change.where, change.a, change.b) for change in differences)
     return Table("", ("what", first, other), rows)

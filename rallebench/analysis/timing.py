@@ -1,4 +1,4 @@
-"""The times of runs beside each other: measured at the same moment on one machine, or by an earlier run, they say little."""
+"""Caveats about comparing the times of runs, which say little if runs overlapped or reused earlier answers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from rallebench.engine.store import REPORT, RUN, RunFolder
 REPLAYED = "The reply cache gave answers of these runs; their times are those of the first time and are not compared."
 IN_PARALLEL = "Other runs went on at the same time and shared the machine with these, so times are not compared."
 Window = tuple[float, float]
-"""(begin, end) in seconds since 1970."""
+"""(start, end) in seconds since 1970."""
 
 
 def timing_notes(runs: Sequence[RunFolder]) -> list[str]:
-    """Why the times of these runs cannot be compared, one sentence each: the reply cache gave answers, or another run
-    went on at the same time."""
+    """Return one sentence per reason why the times cannot be compared: answers came from the reply cache, or another
+    run was active at the same time.
+    """
     notes = []
     if any(report.is_replayed for run in runs if (report := run.report())):
         notes.append(REPLAYED)
@@ -28,13 +29,13 @@ def timing_notes(runs: Sequence[RunFolder]) -> list[str]:
 
 
 def _has_company(run: RunFolder) -> bool:
-    """Return whether another run of the workspace went on at the same time."""
+    """Return whether another run of the workspace was active at the same time."""
     own = run_window(run)
     if own is None:
         return False
     for file in list_files(run.path.parent, f"*/{RUN}"):
         other = RunFolder(file.parent)
-        # Its files were last written before this run began: it cannot have gone on meanwhile.
+        # A run whose files were last written before this run began cannot have overlapped it.
         last = max(path.stat().st_mtime for path in (file, other.path / REPORT) if path.exists())
         if other.path == run.path or last < own[0]:
             continue
@@ -45,7 +46,7 @@ def _has_company(run: RunFolder) -> bool:
 
 
 def run_window(run: RunFolder) -> Window | None:
-    """When a run went on, None where that is not known. A run that was resumed is taken for its first session."""
+    """Return the start and end of a run; None if unknown. A resumed run counts with its first session only."""
     try:
         began = datetime.fromisoformat(run.description().created).timestamp()
         seconds = (run.report() or RunReport()).seconds or 0.0

@@ -1,7 +1,7 @@
-"""TREC's files: a run is written and read, qrels are written. Columns are separated by white space, ids are percent-encoded.
+"""TREC files: read and write runs, write qrels. Columns are separated by white space; ids are percent-encoded.
 
-What trec_eval does is done here, too: the order is that of the scores in single precision, equal scores are ordered by
-id, descending; a question without a line has found nothing and scores 0.
+This follows trec_eval: scores are compared in single precision, ties are broken by descending id, and a question
+without a line has no hits and scores 0.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNSAFE = ("Cc", "Cs", "Zs", "Zl", "Zp")
 
 
 def encode(text: str) -> str:
-    """An id as one column: white space, control characters and ``%`` are percent-encoded.
+    """Encode an id as one column: white space, control characters and ``%`` are percent-encoded.
 
     >>> encode("Black Sea"), encode("100%"), encode("Zürich/1")
     ('Black%20Sea', '100%25', 'Zürich/1')
@@ -43,7 +43,8 @@ def encode(text: str) -> str:
 
 
 def decode(column: str) -> str:
-    """The id of a column. What ``encode`` would not write so is another program's id, which stays as it is.
+    """Decode the id in a column. Text that ``encode`` cannot have written is another program's id and stays
+    unchanged.
 
     >>> decode("Black%20Sea"), decode("a%2Fb"), decode("50%")
     ('Black Sea', 'a%2Fb', '50%')
@@ -58,15 +59,15 @@ def decode(column: str) -> str:
 
 
 def decode_id(column: str, known: Collection[str]) -> str:
-    """The id of a column. One that the dataset has just as it is written is not decoded: addresses of pages hold ``%20``."""
+    """Decode the id in a column unless the dataset has exactly this id: page addresses may contain ``%20``."""
     text = decode(column)
     return column if column in known and text not in known else text
 
 
 def run_lines(run: RunFolder) -> Iterator[str]:
-    """``qid Q0 page rank score tag``: every retrieved page once, at its best rank, without failed questions.
+    """Yield ``qid Q0 page rank score tag``: every retrieved page once, at its best rank, without failed questions.
 
-    Scores that do not strictly fall in single precision are replaced by 1/rank, which keeps the order.
+    If scores do not strictly decrease in single precision, they are replaced by 1/rank, which keeps the order.
     """
     tag = SPACE.sub("_", run.name)
     for qid, pages in _rankings(run):
@@ -78,12 +79,14 @@ def run_lines(run: RunFolder) -> Iterator[str]:
 
 
 def without_line(run: RunFolder) -> int:
-    """The number of questions of a run that its file has no line of: nothing was retrieved, failed, or not answered yet."""
+    """Count the questions without a line in a run's file: failed, unanswered, or answered without retrieving
+    anything.
+    """
     return len(run.records()) - sum(bool(pages) for _, pages in _rankings(run))
 
 
 def fractional_grades(run: RunFolder) -> int:
-    """The number of grades of a run's questions that are not whole numbers."""
+    """Count the grades of a run's questions that are not whole numbers."""
     grades = (grade for example in stored_examples(run) for grade in example.gold.grades.values())
     return sum(not float(grade).is_integer() for grade in grades)
 
@@ -101,7 +104,9 @@ def _rankings(run: RunFolder) -> Iterator[tuple[str, dict[str, float]]]:
 
 
 def qrels_lines(run: RunFolder) -> Iterator[str]:
-    """``qid 0 page grade`` for every judged page of the run's questions; of gold passages where no question names a page."""
+    """Yield ``qid 0 page grade`` for every judged page of the run's questions; gold passages stand in if no question
+    names a page.
+    """
     examples = stored_examples(run)
     pages = _names_pages(examples)
     for example in examples:
@@ -112,7 +117,9 @@ def qrels_lines(run: RunFolder) -> Iterator[str]:
 
 
 def _unit(examples: Sequence[Example], episodes: Sequence[Episode]) -> Callable[[Passage], str]:
-    """The id of a passage by which the run is judged. As the metrics do, it leaves out a passage without a page."""
+    """Return a function from a passage to the id that is judged. Like the metrics, it ignores passages without a
+    page.
+    """
     if _names_pages(examples):
         if any(hit.passage.page_id for episode in episodes for hit in episode.hits):
             return lambda passage: passage.page_id
@@ -126,7 +133,7 @@ def _names_pages(examples: Sequence[Example]) -> bool:
 
 
 def is_run_line(text: str) -> bool:
-    """Return whether a line has the columns of a run, with ``Q0`` or ``0`` for the second.
+    """Return whether a line has the columns of a run, with ``Q0`` or ``0`` as the second.
 
     >>> is_run_line("q1 Q0 p1 1 2.5 tag"), is_run_line("q1 0 p1 1 2.5 tag"), is_run_line("who wrote a book in 1999")
     (True, True, False)
@@ -136,7 +143,7 @@ def is_run_line(text: str) -> bool:
 
 
 def read_run(file: Path) -> Iterator[tuple[int, str, Ranking]]:
-    """(first line, column of the question, its pages) of a run file. Raises BadFileError."""
+    """Yield (first line, encoded question id, pages) from a run file. Raises BadFileError."""
     lists: dict[str, dict[str, float]] = {}
     first: dict[str, int] = {}
     for line, text in Source(file).lines():
@@ -145,7 +152,7 @@ def read_run(file: Path) -> Iterator[tuple[int, str, Ranking]]:
         where = f"{file}, line {line}"
         try:
             qid, _, page, rank, score, *tag = text.split()
-            if len(tag) > 1:  # an id with a space would be read as another
+            if len(tag) > 1:  # an id that contains a space would shift the columns
                 raise ValueError
             value, _ = float(score), int(rank)
         except ValueError:

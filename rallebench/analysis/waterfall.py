@@ -1,14 +1,14 @@
-"""The stages at which a chain loses its questions, from the stored steps and without a judge.
+"""Find the stage at which a chain loses each question, from the stored steps and without a judge.
 
-A question is placed in the first stage that applies: its gold pages are not in the corpus → not among the
-retrieved or given passages → retrieved, but in no prompt → in the prompt, but the answer holds no gold
-answer → the answer holds one, but exact match is 0 → right, though the gold pages were in no prompt →
-right with support.
+A question belongs to the first stage that applies: its gold pages are missing from the corpus; they are not among the
+retrieved or given passages; they were retrieved but never reached a prompt; they were in the prompt, but the answer
+does not contain a gold answer; the answer contains one, but exact match is 0; the answer is right although the gold
+pages were in no prompt; the answer is right and supported.
 
-A closed book retrieves nothing, so it can lose a question only in its answer. A chain that produces no answer is done once
+A closed-book chain retrieves nothing, so only its answer can lose a question. A chain without an answer succeeds once
 the gold pages are retrieved.
 
-Imported predictions record no prompt, and some no retrieval: their stages use only what they record.
+Imported predictions record no prompt, and some record no retrieval; their stages use only the recorded steps.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 from rallebench.workspace.paths import WorkspaceFolder
 
 LONG_ANSWER = 10
-"""Words. Exact match is meaningless if the median gold answer is longer."""
+"""In words. If the median gold answer is longer, exact match is meaningless."""
 
 
 def figure(named: Sequence[tuple[str, Waterfall]]) -> Figure:
-    """A bar per run that can be traced, a part per stage. ``named``: (name of the run, its waterfall)."""
+    """Draw one bar per traceable run, divided into stages. ``named``: (name of the run, its waterfall)."""
     series = {name: tuple(fall.counts().items()) for name, fall in named if fall.tells}
     return Figure("Where questions were lost", "", "questions", series, "waterfall", SHORT)
 
 
 def notes(named: Sequence[tuple[str, Waterfall]]) -> list[str]:
-    """The caveats of the waterfalls, one sentence each."""
+    """Return the caveats of the waterfalls, one sentence each."""
     traced = [(name, fall) for name, fall in named if fall.tells]
     sentences = [
         f"{name}: imported predictions; no prompt is recorded, and where no page is, no retrieval either."
@@ -72,7 +72,7 @@ def waterfall(
     episodes: Iterable[Episode],
     corpus_pages: Collection[str] | None = None,
 ) -> Waterfall:
-    """Place every episode. ``corpus_pages``: all page ids of the searched corpora, None if unknown."""
+    """Assign every episode to a stage. ``corpus_pages``: all page ids of the searched corpora; None if unknown."""
     episodes = list(episodes)
     by_qid = {example.question.qid: example for example in examples}
     long = _are_long(examples)
@@ -93,7 +93,9 @@ def _are_long(examples: Sequence[Example]) -> bool:
 
 
 def _passages_given(example: Example, episode: Episode) -> tuple[Passage, ...]:
-    """The passages given with the question, if nothing was retrieved: ``docs`` with their texts in a field of its record."""
+    """Return the passages given with the question, if nothing was retrieved: ``docs`` of its record, with their
+    texts.
+    """
     if _retrieves(episode):
         return ()
     lists = (value.get("docs") for value in example.record.values() if isinstance(value, Mapping))
@@ -136,7 +138,7 @@ def _stage(
     retrieved = [hit.passage for hit in episode.hits]
     if (
         episode.workflow == IMPORTED
-    ):  # at most the retrieved pages, which need gold pages to compare with
+    ):  # count at most the retrieved pages; comparing needs gold pages
         if not has_retrieval(episode) or not sets:
             return "not_recorded"
         return "retrieved" if _is_support(retrieved, gold) else "not_found"
@@ -164,8 +166,9 @@ def _stage(
 
 
 def _not_retrieved(sets: Sequence[frozenset[str]], corpus: Collection[str] | None) -> str:
-    """The stage of a question without its gold among the passages; without gold ``sets`` it is unknown whether the
-    corpus holds the gold."""
+    """Return the stage of a question whose gold is not among the passages. Without gold ``sets``, it is unknown
+    whether the corpus contains the gold.
+    """
     if not sets or corpus is None:
         return "not_found"
     in_corpus = any(pages <= set(corpus) for pages in sets)
@@ -173,7 +176,7 @@ def _not_retrieved(sets: Sequence[frozenset[str]], corpus: Collection[str] | Non
 
 
 def _without_passages(episode: Episode, gold: Gold, long: bool) -> str:
-    """The stage of a closed book's answer."""
+    """Return the stage of an answer given without passages."""
     if not gold.answers:
         return "unanswerable"
     if long:
@@ -184,8 +187,9 @@ def _without_passages(episode: Episode, gold: Gold, long: bool) -> str:
 
 
 def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
-    """Return whether passages hold a whole evidence set, or without gold pages a gold answer: as whole words, or in Chinese, which
-    separates no words, as characters."""
+    """Return whether passages contain a whole evidence set. Without gold pages, they must contain a gold answer: as
+    whole words, or in Chinese, which does not separate words, as a substring.
+    """
     if any(gold.provenance):
         pages = {passage.page_id for passage in passages}
         return any(evidence and evidence <= pages for evidence in gold.provenance)
@@ -197,12 +201,12 @@ def _is_support(passages: Sequence[Passage], gold: Gold) -> bool:
 
 
 def _in_prompt(episode: Episode, gold: Gold, provided: Sequence[Passage]) -> bool:
-    """Return whether one prompt holds its support, in passages that were given or retrieved before."""
+    """Return whether one prompt contains the support of the answer, in passages given or retrieved before it."""
     asks = any(isinstance(step.request, Generate) for step in episode.steps)
     if provided and not asks and not any(gold.provenance):
         return _is_support(
             provided, gold
-        )  # a reused earlier answer: its prompt held these passages
+        )  # an earlier answer was reused; its prompt held these passages
     known = list(provided)
     for step in episode.steps:
         known += [hit.passage for hit in step.reply.hits]
@@ -213,7 +217,7 @@ def _in_prompt(episode: Episode, gold: Gold, provided: Sequence[Passage]) -> boo
 
 
 def _is_in(passage: Passage, prompt: str) -> bool:
-    """Return whether a prompt holds a passage's text, or is its title, in a chain of titles only."""
+    """Return whether a prompt contains a passage's text, or equals its title (in chains that use only titles)."""
     return (bool(passage.text) and passage.text in prompt) or (
         bool(passage.title) and prompt.strip() == passage.title
     )
@@ -233,10 +237,10 @@ def run_waterfall(
     at_most: int | None = None,
     examples: Sequence[Example] | None = None,
 ) -> Waterfall:
-    """The waterfall of a run; corpora are read if their indexes are in the workspace.
+    """Return the waterfall of a run, reading its corpora if their indexes are in the workspace.
 
-    ``at_most``: corpora with more passages together are not read, to save time. ``examples``: the questions
-    that count, default all.
+    ``at_most``: to save time, corpora that together have more passages are not read. ``examples``: the questions to
+    count; by default all.
     """
     episodes = run.episodes()
     retrievers = {
@@ -257,9 +261,9 @@ def run_waterfall(
 
 
 def lost_counts(run: RunFolder, workspace: WorkspaceFolder) -> dict[str, float]:
-    """Stage → questions of the waterfall, and ``corpus_known`` as 0 or 1; {} for an unreadable run.
+    """Stage → number of questions lost, and ``corpus_known`` as 0 or 1; {} if the run is unreadable.
 
-    For logging a finished run: corpora of more than MOST_PASSAGES passages are not read.
+    Used to log finished runs, so corpora of more than MOST_PASSAGES passages are not read.
     """
     try:
         result = run_waterfall(run, workspace, at_most=MOST_PASSAGES)

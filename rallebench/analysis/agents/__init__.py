@@ -1,7 +1,7 @@
-"""Analyses of agents' runs as in R-Eval (Tu et al. 2024, arXiv:2406.11681). Asks no model.
+"""Analyses of agents' runs as in R-Eval (Tu et al. 2024, arXiv:2406.11681). No model is called.
 
-Scores and ranks by task and level, matching, errors, deployment, normalisation, combination: run
-folders in, values and figures out. ``compat=original`` counts as R-Eval's code does.
+Run folders go in; values and figures come out. The aspects are scores and ranks by task and level, matching, errors,
+deployment, normalisation and combination. ``compat=original`` counts as R-Eval's code does.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ DOMAIN_NAMES: Mapping[str, str] = {"wiki": "Wikipedia", "aminer": "scholar"}
 
 @dataclass(frozen=True, slots=True)
 class EpisodeSummary:
-    """The result of one question. ``reward``: F1 with the rule for yes and no; ``correct``: EM;
-    ``position``: position match; all None without gold answers. ``reason``: the stop reason, '' in an
-    imported log without one.
+    """The result of one question. ``reward``: F1, with exact match for yes/no answers; ``correct``: EM;
+    ``position``: position match. All three are None without gold answers. ``reason``: the stop reason; '' if an
+    imported log has none.
 
-    ``observed``: the environment's observations; ``scratchpad``: these and the model's text. ``halted``,
-    ``failed``: as in R-Eval's log. ``error``: of a failed question, which is not scored. ``seconds``,
+    ``observed``: the environment's observations; ``scratchpad``: the observations and the model's text. ``halted``,
+    ``failed``: as in R-Eval's log. ``error``: why a question failed; failed questions are not scored. ``seconds``,
     ``tokens``: None if unknown.
     """
 
@@ -48,21 +48,22 @@ class EpisodeSummary:
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A workflow with a language model; either may be '' in an imported log."""
+    """A workflow combined with a language model; either may be '' in an imported log."""
 
     workflow: str
     llm: str
 
     @property
     def label(self) -> str:
-        """``workflow · llm``, without a part that is ''."""
+        """Return ``workflow · llm``, leaving out an empty part."""
         return " · ".join(filter(None, (self.workflow, self.llm)))
 
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """``name``: one of R-Eval's twelve tasks, or the dataset's. ``domain``: wiki, aminer or another
-    environment; ``level``: KS, KU, KA or ''. ``order``: sorts tables."""
+    """A task. ``name``: one of R-Eval's twelve tasks, or the dataset's name. ``domain``: wiki, aminer or another
+    environment; ``level``: KS, KU, KA or ''. ``order``: position in tables.
+    """
 
     name: str
     domain: str
@@ -76,7 +77,7 @@ class AgentTask:
 
 @dataclass(frozen=True, slots=True)
 class TaskGroup:
-    """The tasks of one environment and level, an axis of R-Eval's plots. ``level``: '' for tasks without."""
+    """The tasks of one environment and level: one axis of R-Eval's plots. ``level``: '' for tasks without a level."""
 
     domain: str
     level: str
@@ -88,8 +89,9 @@ class TaskGroup:
 
 @dataclass(frozen=True, slots=True)
 class TaskRun:
-    """One run: a system on a task. ``rows``: questions that did not fail; ``failed``, ``missing``: numbers of
-    failed and of unanswered questions. ``memory``: bytes of its models and indexes, None if unknown."""
+    """One run of a system on a task. ``rows``: answered questions; ``failed``, ``missing``: numbers of failed and
+    unanswered questions. ``memory``: bytes of its models and indexes; None if unknown.
+    """
 
     name: str
     system: System
@@ -101,23 +103,23 @@ class TaskRun:
 
     @property
     def reward(self) -> float | None:
-        """The mean reward, 0..1."""
+        """Mean reward, 0..1."""
         return mean([row.reward for row in self.rows])
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean of the values that are not None; None without one."""
+    """Mean of the values that are not None; None if there are none."""
     numbers = [value for value in values if value is not None]
     return sum(numbers) / len(numbers) if numbers else None
 
 
 def domain_name(domain: str) -> str:
-    """The word for an environment in tables, as Wikipedia for ``wiki``; an unknown name is returned as it is."""
+    """Display name of an environment, such as Wikipedia for ``wiki``; unknown names are returned unchanged."""
     return DOMAIN_NAMES.get(domain, domain)
 
 
 def list_groups(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
-    """The groups of the runs: Wikipedia first, levels in R-Eval's order."""
+    """Return the groups of the runs: Wikipedia first, levels in R-Eval's order."""
     domains, levels = list(DOMAIN_NAMES), [*LEVELS, ""]
 
     def place(group: TaskGroup) -> tuple[int, str, int]:
@@ -128,7 +130,7 @@ def list_groups(runs: Sequence[TaskRun]) -> tuple[TaskGroup, ...]:
 
 
 def list_tasks(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
-    """The tasks of the runs in R-Eval's order, then others by name."""
+    """Return the tasks of the runs: R-Eval's in its order, then the others by name."""
     return tuple(
         sorted(
             {run.task for run in runs},
@@ -138,19 +140,20 @@ def list_tasks(runs: Sequence[TaskRun]) -> tuple[AgentTask, ...]:
 
 
 def list_systems(runs: Sequence[TaskRun]) -> tuple[System, ...]:
-    """Each system once, in the order of the runs."""
+    """Return each system once, in the order of the runs."""
     return tuple(dict.fromkeys(run.system for run in runs))
 
 
 def group_mean(runs: Sequence[TaskRun], system: System, group: TaskGroup) -> float | None:
-    """The unweighted mean reward of a system over the tasks of a group."""
+    """Unweighted mean reward of a system over the tasks of a group."""
     return mean([run.reward for run in runs if run.system == system and run.task.group == group])
 
 
 @dataclass(frozen=True, slots=True)
 class AnalysisOptions:
-    """``original``: count as R-Eval's code does. ``reference``: the system of normalisation. ``sizes``: model → billions of
-    parameters."""
+    """``original``: count as R-Eval's code does. ``reference``: the system to normalise by. ``sizes``: model →
+    billions of parameters.
+    """
 
     original: bool = False
     reference: str = ""
@@ -159,7 +162,7 @@ class AnalysisOptions:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """One aspect of runs. ``value``: the document. ``tex``: the table of the paper, which is written as LaTeX."""
+    """One aspect of runs. ``value``: the result as JSON. ``tex``: the paper's table, to be written as LaTeX."""
 
     aspect: str
     value: Mapping[str, Any]
@@ -170,5 +173,5 @@ class Analysis:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The analysis as JSON: ``value`` with the aspect and the notes."""
+        """Return ``value`` with the aspect and the notes."""
         return {"aspect": self.aspect, **self.value, "notes": list(self.notes)}

@@ -1,4 +1,6 @@
-"""R-Eval's analyses by name; besides scores and errors: matching, deployment, normalisation, combination."""
+"""R-Eval's analyses by name. This module adds matching, deployment, normalisation and combination to scores and
+errors.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,9 @@ from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure, FigureKind, Table
 
 TIMED, SEED = 100, 42
-"""R-Eval takes the time of a random sample of this size."""
+"""R-Eval measures time on a random sample of this size."""
 SIZES: Mapping[str, float] = {"gpt-4": 50.0, "gpt-3.5": 20.0}
-"""Billions of parameters in R-Eval's plot, for models without a size in their name."""
+"""Billions of parameters assumed by R-Eval's plot, for models without a size in their name."""
 
 _BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGNORECASE)
 
@@ -40,7 +42,7 @@ _BILLIONS = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)\s*([bm])(?![a-z0-9])", re.IGN
 def analyse(
     runs: Sequence[TaskRun], aspect: str, options: AnalysisOptions | None = None
 ) -> Analysis:
-    """One aspect of runs. Raises UsageError."""
+    """Analyse one aspect of runs. Raises UsageError."""
     if aspect not in ASPECTS:
         raise UsageError(f"There is no aspect {aspect!r}; known: {', '.join(ASPECTS)}.")
     if not runs:
@@ -51,7 +53,7 @@ def analyse(
 
 
 def aspect_notes(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, ...]:
-    """The failed and unanswered questions of the runs, and tasks with unequal numbers of questions."""
+    """Count failed and unanswered questions, and name tasks with unequal numbers of questions."""
     effect = "count as 0, as in R-Eval" if original else "are in no figure"
     notes = [
         f"{run.name}: {run.failed} questions failed and {effect}." for run in runs if run.failed
@@ -74,7 +76,7 @@ def aspect_notes(runs: Sequence[TaskRun], original: bool = False) -> tuple[str, 
 
 
 def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
-    """A radar per workflow: every model's mean over the tasks of each environment and level."""
+    """Return one radar per workflow, with every model's mean over the tasks of each environment and level."""
     groups = list_groups(runs)
     axes = [group.label for group in groups]
     workflows: list[dict[str, Any]] = []
@@ -100,7 +102,7 @@ def matching(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
 
 
 def _radar(workflow: Mapping[str, Any]) -> Figure:
-    """A polygon per model over the axes, in percent; bars for fewer than three axes."""
+    """Draw one polygon per model, in percent; bars for fewer than three axes."""
     axes = workflow["axes"]
     series = {
         llm: tuple(zip(axes, (None if value is None else 100 * value for value in row)))
@@ -114,7 +116,7 @@ def _radar(workflow: Mapping[str, Any]) -> Figure:
 
 
 def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
-    """F1 against seconds and tokens, by environment."""
+    """Compare F1 with seconds and tokens, by environment."""
     models = {system.llm for system in list_systems(runs)}
     if unknown := [name for name in options.sizes if name not in models]:
         raise UsageError(f"There is a size for {unknown[0]!r}, but no run of that model.")
@@ -157,8 +159,10 @@ def deployment(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
 def _deployment_point(
     system: System, domain: str, runs: Sequence[TaskRun], sizes: Mapping[str, float]
 ) -> dict[str, Any]:
-    """A system in one environment: ``reward`` 0..1 over all questions, ``seconds`` and ``tokens`` of a question over at most TIMED
-    of them (a fixed seed), ``size`` in billions of parameters, ``memory`` in bytes; None = unknown."""
+    """A system in one environment. ``reward``: 0..1 over all questions. ``seconds`` and ``tokens``: per question,
+    over a seeded sample of at most TIMED questions. ``size``: billions of parameters. ``memory``: bytes. Unknown
+    values are None.
+    """
     rows = [row for run in runs for row in run.rows]
     sample = random.Random(SEED).sample(rows, TIMED) if len(rows) > TIMED else rows
     return {
@@ -174,7 +178,7 @@ def _deployment_point(
 
 
 def model_size(llm: str) -> float | None:
-    """Billions of parameters in a model's name, or R-Eval's assumption; None if unknown.
+    """Billions of parameters according to a model's name, or R-Eval's assumption; None if unknown.
 
     >>> model_size("llama-2-13b-chat"), model_size("smollm2-135m"), model_size("gpt-4-turbo"), model_size("reader")
     (13.0, 0.135, 50.0, None)
@@ -186,8 +190,9 @@ def model_size(llm: str) -> float | None:
 
 
 def _bubbles(points: Sequence[Mapping[str, Any]], domain: str, across: str) -> Figure:
-    """F1 against seconds (or tokens) of a question, a bubble per system. Its area is the model's size, or
-    the memory of its models and indexes if no size is known."""
+    """Draw F1 against seconds or tokens per question, one bubble per system. The area is the model's size, or the
+    memory of its models and indexes if no size is known.
+    """
     known = [
         point
         for point in points
@@ -212,7 +217,7 @@ def _size_text(point: Mapping[str, Any]) -> str:
 
 
 def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
-    """Every system divided by a reference, a label or a run's name; default: the first system."""
+    """Divide every system by a reference, given as a label or a run's name; by default the first system."""
     systems, groups = list_systems(runs), list_groups(runs)
     by_name = {run.name: run.system for run in runs} | {system.label: system for system in systems}
     if options.reference and options.reference not in by_name:
@@ -256,7 +261,7 @@ def normalization(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis
 def _boxes(
     title: str, ratios: Mapping[System, Mapping[str, float]], part: Callable[[System], str]
 ) -> Figure:
-    """A box per workflow, or per model; 1 is the reference."""
+    """Draw one box per workflow or per model; 1 is the reference."""
     boxes: dict[str, list[tuple[str, float]]] = {}
     for system, row in ratios.items():
         boxes.setdefault(part(system) or system.label, []).extend(
@@ -270,7 +275,7 @@ def _boxes(
 
 
 def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
-    """The best system for each question."""
+    """Combine systems by picking the best one for each question."""
     tasks = list_tasks(runs)
     combined = [_combine_systems(task, [run for run in runs if run.task == task]) for task in tasks]
     rows = tuple(
@@ -296,8 +301,10 @@ def combination(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
 
 
 def _combine_systems(task: AgentTask, runs: Sequence[TaskRun]) -> dict[str, Any]:
-    """The ``oracle``, which picks the best system for each of the ``n`` questions that all answered, 0..1, and the ``best`` system,
-    None if ``tied`` systems share the highest mean; deviations are those of the population, per question."""
+    """Combine the systems over the ``n`` questions that all have answered. ``oracle``: the score of the best system
+    per question, 0..1. ``best``: the best single system; None if ``tied`` systems share the highest mean. Deviations
+    are population standard deviations per question.
+    """
     rewards = {
         run.system: {row.qid: row.reward for row in run.rows if row.reward is not None}
         for run in runs
@@ -330,7 +337,7 @@ def _plus_minus(value: float | None, deviation: float | None) -> str | None:
 
 
 def _oracle_bars(tasks: Iterable[tuple[AgentTask, Mapping[str, Any]]]) -> Figure:
-    """By task: the best single system and the oracle, with the standard deviation per question."""
+    """Draw the best single system and the oracle of each task, with the standard deviation per question."""
     single, best = [], []
     for task, oracle in tasks:
         if not oracle["n"]:
@@ -346,7 +353,7 @@ def _oracle_bars(tasks: Iterable[tuple[AgentTask, Mapping[str, Any]]]) -> Figure
 
 
 def _spread(value: float, deviation: float, n: int) -> Estimate:
-    """A mean in percent whose interval is one standard deviation to both sides."""
+    """Return a mean in percent, with an interval of one standard deviation on each side."""
     return Estimate(100 * value, 100 * (value - deviation), 100 * (value + deviation), n)
 
 

@@ -1,9 +1,9 @@
-"""Classes of results of agents: R-Eval's six (Tu et al. 2024), and ours with one class per limit.
+"""Classes of agents' results: R-Eval's six (Tu et al. 2024), and ours with one class per limit.
 
-``original``: R-Eval's code looks for the gold as a substring of the whole scratchpad, the model's own
-answer included, divides each count by 100 for any number of questions, and counts every limit as a
-tool's error. By default the gold must occur in whole words in an observation, counts are divided by the
-number of questions, and the step limit, the context limit and other limits are classes of their own.
+``original`` follows R-Eval's code. It looks for the gold answer as a substring of the whole scratchpad, including the
+model's own answer; it divides each count by 100, whatever the number of questions; and it counts every limit as a
+tool error. By default, the gold answer must occur as whole words in an observation, counts are divided by the number
+of questions, and the step limit, the context limit and other limits have their own classes.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from rallebench.core.answers import find_answers, normalize_answer
 from rallebench.core.tables import Cell, Figure, Table
 
 THRESHOLD = 0.05
-"""R-Eval's minimal reward of a right answer."""
+"""R-Eval's minimum reward of a right answer."""
 HUNDRED = 100
 """R-Eval's code divides every count by this."""
 EXAMPLES, MAX_TEXT = 3, 300
-"""The most examples of a class, and the most characters of a text in one."""
+"""Maximum number of examples per class, and of characters per text in an example."""
 NOT_ASKED = "not asked"
 
 RIGHT: Mapping[str, str] = {
@@ -62,11 +62,11 @@ _BY_REASON = {
 _NO_EVIDENCE = frozenset(
     {"yes", "no", "noanswer", "true", "false", "supports", "refutes", "not enough info"}
 )
-"""Verdicts (also FEVER's): such a word on a page proves nothing."""
+"""Verdicts (including FEVER's). Such a word on a page is not evidence."""
 
 
 def classify(row: EpisodeSummary, *, original: bool = False) -> str:
-    """The class of a question with gold answers that did not fail."""
+    """Return the class of an answered question that has gold answers."""
     is_evident = in_scratchpad(row) if original else has_evidence(row)
     if (row.reward or 0.0) >= THRESHOLD:
         return "EM" if is_evident else "AM"
@@ -80,12 +80,12 @@ def classify(row: EpisodeSummary, *, original: bool = False) -> str:
 
 
 def in_scratchpad(row: EpisodeSummary) -> bool:
-    """R-Eval's test: the first gold is a substring of the scratchpad, both normalised."""
+    """Apply R-Eval's test: the first gold answer is a substring of the scratchpad, after normalising both."""
     return bool(row.golds) and normalize_answer(row.golds[0]) in normalize_answer(row.scratchpad)
 
 
 def has_evidence(row: EpisodeSummary) -> bool:
-    """Return whether an observation holds a gold answer in whole words; a verdict such as yes does not count."""
+    """Return whether an observation holds a gold answer as whole words; verdicts such as yes do not count."""
     golds = [gold for gold in row.golds if _can_be_evidence(gold)]
     return bool(golds) and bool(find_answers(row.observed, golds))
 
@@ -100,8 +100,10 @@ def _is_checkable(row: EpisodeSummary) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ErrorBreakdown:
-    """One system. ``rows``: class → its questions. ``shares``: class → percent, the mean over its ``groups``, each the mean over
-    its tasks. ``failed``: questions left out as failed; ``unscored``: left out without gold answers."""
+    """The results of one system. ``rows``: class → its questions. ``shares``: class → percent, averaged over
+    ``groups``, each of which is averaged over its tasks. ``failed``: failed questions, which are left out;
+    ``unscored``: questions left out because they have no gold answers.
+    """
 
     system: System
     rows: Mapping[str, Sequence[EpisodeSummary]]
@@ -112,26 +114,26 @@ class ErrorBreakdown:
 
     @property
     def n(self) -> int:
-        """The number of questions that have a class."""
+        """Number of questions with a class."""
         return sum(map(len, self.rows.values()))
 
     @property
     def verdicts(self) -> int:
-        """Questions with only verdicts (yes, no …) as gold."""
+        """Number of questions whose gold answers are all verdicts (yes, no …)."""
         return sum(not _is_checkable(row) for rows in self.rows.values() for row in rows)
 
     @property
     def blind(self) -> int:
-        """Other questions without an observation."""
+        """Number of other questions without an observation."""
         every = (row for rows in self.rows.values() for row in rows)
         return sum(_is_checkable(row) and not row.observed.strip() for row in every)
 
     def sum(self, classes: Iterable[str]) -> float:
-        """The percent of questions in these classes together."""
+        """Percentage of questions in any of these classes."""
         return sum(self.shares[name] for name in classes)
 
     def to_json(self, names: Sequence[str]) -> dict[str, Any]:
-        """The breakdown into the classes ``names``, with examples of each."""
+        """Return the breakdown by the classes ``names``, with examples of each."""
         filled = {name: self.rows[name] for name in CLASSES if self.rows[name]}
         return {
             "system": self.system.label,
@@ -156,7 +158,7 @@ class ErrorBreakdown:
 
 
 def breakdown(system: System, runs: Sequence[TaskRun], original: bool = False) -> ErrorBreakdown:
-    """The classes of a system's questions; ``runs``: its own."""
+    """Classify the questions of a system; ``runs``: the runs of that system."""
     rows: dict[str, list[EpisodeSummary]] = {name: [] for name in CLASSES}
     by_group: dict[TaskGroup, list[dict[str, float]]] = {}
     for run in runs:
@@ -184,7 +186,7 @@ def _mean_shares(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def errors(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
-    """Classes of right and wrong answers, with examples."""
+    """Return the classes of right and wrong answers, with examples."""
     original = options.original
     systems = [
         breakdown(system, [run for run in runs if run.system == system], original)
@@ -256,7 +258,7 @@ def _example(row: EpisodeSummary) -> dict[str, Any]:
 def _rings(breakdown: ErrorBreakdown) -> Figure:
     classes = [(name, share) for name, share in breakdown.shares.items() if share]
     sides = [("ACC", breakdown.sum(RIGHT)), ("WA", breakdown.sum(WRONG))]
-    rest = 100 - sum(share for _, share in classes)  # of R-Eval's hundred questions
+    rest = 100 - sum(share for _, share in classes)  # R-Eval assumes one hundred questions
     if classes and rest > 0.05:
         classes.append((NOT_ASKED, rest))
         sides.append((NOT_ASKED, rest))

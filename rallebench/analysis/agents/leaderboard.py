@@ -1,4 +1,4 @@
-"""Scores of systems by task, their means and ranks, as in R-Eval's Tables 3 and 5 (Tu et al. 2024)."""
+"""Scores of systems by task, with means and ranks as in R-Eval's Tables 3 and 5 (Tu et al. 2024)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ ALL = "all"
 
 
 def strict_ranks(values: Sequence[float | None]) -> list[int | None]:
-    """1 is the highest; no rank is given twice, of equal values the first has the better one; None has none.
+    """Rank values, the highest first, without shared ranks: of equal values, the first ranks better. None gets no
+    rank.
 
     >>> strict_ranks([0.5, 0.9, 0.5, None, 0.1])
     [2, 1, 3, None, 4]
     """
-    # Equal sums may differ in their last digits.
+    # Sums that should be equal may differ in their last digits.
     scored = [(-round(value, 9), i) for i, value in enumerate(values) if value is not None]
     rank = {i: place for place, (_, i) in enumerate(sorted(scored), 1)}
     return [rank.get(i) for i in range(len(values))]
@@ -38,10 +39,10 @@ def strict_ranks(values: Sequence[float | None]) -> list[int | None]:
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """``scores``: system → task → mean reward, 0..1, None without a run.
+    """``scores``: system → task → mean reward, 0..1; None without a run.
 
-    ``means``: system → ``wiki``, ``aminer`` …, ``all`` → the unweighted mean over their tasks, None if one
-    is missing. ``ranks``: system → a group's label (by the sum over its tasks) or a domain → rank.
+    ``means``: system → ``wiki``, ``aminer`` …, ``all`` → the unweighted mean over the tasks; None if a task is
+    missing. ``ranks``: system → a group's label (ranked by the sum over its tasks) or a domain → rank.
     """
 
     tasks: tuple[AgentTask, ...]
@@ -63,7 +64,7 @@ def board(
     scores: Mapping[tuple[System, AgentTask], float | None],
     groups: Sequence[TaskGroup],
 ) -> Leaderboard:
-    """The leaderboard of scores (system, task) → 0..1."""
+    """Build the leaderboard from scores (system, task) → 0..1."""
     table = {system: {task: scores.get((system, task)) for task in tasks} for system in systems}
     domains = (*dict.fromkeys(task.domain for task in tasks), ALL)
     means = {
@@ -73,7 +74,7 @@ def board(
         }
         for system, row in table.items()
     }
-    # Over the same tasks, means have the ranks of sums.
+    # Over the same tasks, ranking by mean and by sum is the same.
     columns = {
         group.label: [
             _complete_mean(row, [t for t in tasks if t.group == group]) for row in table.values()
@@ -92,13 +93,13 @@ def board(
 def _complete_mean(
     row: Mapping[AgentTask, float | None], tasks: Sequence[AgentTask]
 ) -> float | None:
-    """None if a task is missing: a mean over fewer tasks cannot be ranked with the others."""
+    """Return the mean; None if a task is missing, because means over different tasks cannot be ranked."""
     values = [row[task] for task in tasks]
     return None if None in values else mean(values)
 
 
 def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
-    """Scores by task, means and ranks."""
+    """Return scores by task, with means and ranks."""
     scores = {(run.system, run.task): run.reward for run in runs}
     leaderboard = board(list_systems(runs), list_tasks(runs), scores, list_groups(runs))
     tasks = leaderboard.tasks
@@ -120,7 +121,7 @@ def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
                 "task": run.task.name,
                 "n": len(run.rows),
                 "failed": run.failed,
-                # R-Eval's reward, EM, and the position match of its appendix.
+                # R-Eval's reward, EM, and position match from its appendix.
                 **{
                     name: mean([getattr(row, name) for row in run.rows])
                     for name in ("reward", "correct", "position")
@@ -135,7 +136,7 @@ def performance(runs: Sequence[TaskRun], options: AnalysisOptions) -> Analysis:
 
 
 def leaderboard_tables(leaderboard: Leaderboard) -> tuple[Table, Table]:
-    """The scores and their means in percent; the ranks by group and domain."""
+    """Return two tables: scores with their means in percent, and ranks by group and domain."""
     domains = leaderboard.domains
     scores = Table(
         "F1 (rule for yes and no) by task",
@@ -168,7 +169,7 @@ def leaderboard_tables(leaderboard: Leaderboard) -> tuple[Table, Table]:
 
 
 def paper_table(leaderboard: Leaderboard) -> Table:
-    """The paper's table: scores by task, and the rank after each group and mean."""
+    """Return the paper's table: scores by task, with the rank after each group and mean."""
     columns = [Column("System", "text")]
     rows: list[list[str | float | None]] = [[system.label] for system in leaderboard.systems]
 

@@ -1,7 +1,7 @@
-"""R-Eval's logs (Tu et al. 2024): a run is exported as a log, and a log is imported as a run.
+"""Export a run as an R-Eval log (Tu et al. 2024), and import such a log as a run.
 
-A line is an object with ``question, answer, prediction, correct, reward, halted, error, prompt,
-scratchpad`` and, for programs, ``exe_time`` (seconds). The path names its contents:
+Each line is an object with ``question, answer, prediction, correct, reward, halted, error, prompt, scratchpad`` and,
+for programs, ``exe_time`` (seconds). The path names the system and the dataset:
 ``{agent}_{model}_{maxlen}/{dataset}_log.jsonl``.
 """
 
@@ -38,15 +38,16 @@ _STEP = re.compile(r"(?:^|\n)Action \d+:")
 _STEPS = 10
 """R-Eval's step limit."""
 NOT_FOUND = "Could not find that p"
-"""The start of failed observations of R-Eval's environments (page, person, publication)."""
+"""Start of failed observations in R-Eval's environments (page, person, publication)."""
 
 
 # writing
 
 
 def lines(run: RunFolder) -> Iterator[str]:
-    """A run as R-Eval's log: JSON lines in the run's order. A failed question has ``error`` and the reward
-    0; only the first gold answer is written and scored."""
+    """Yield a run as the JSON lines of R-Eval's log, in the run's order. A failed question has ``error`` and reward
+    0; only the first gold answer is written and scored.
+    """
     for example, episode in ended_pairs(run):
         row = summarize(example, episode, original=True)
         value: dict[str, Any] = {
@@ -69,10 +70,9 @@ def lines(run: RunFolder) -> Iterator[str]:
 
 
 def read_rows(file: Path) -> list[dict[str, Any]]:
-    """The checked rows of a log, the last of equal questions with equal answers.
+    """Read and check the rows of a log. Rows with the same question and answer count once; the last one wins.
 
-    ``repeated``: the number of earlier rows with the same question and answer. Raises BadFileError with
-    the line.
+    ``repeated``: the number of earlier rows with the same question and answer. Raises BadFileError with the line.
     """
     if not file.is_file():
         raise UsageError(f"There is no file {file}; give a log of R-Eval in JSON lines.")
@@ -116,7 +116,7 @@ def _check_row(row: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def recognises(file: Path) -> bool:
-    """Return whether the first row of a JSON-lines file is one of R-Eval's logs."""
+    """Return whether the first row of a JSON-lines file is a row of R-Eval's log."""
     try:
         _, row = next(iter(Source(file).objects()), (0, {}))
     except (BadFileError, OSError):
@@ -125,7 +125,7 @@ def recognises(file: Path) -> bool:
 
 
 def named_by(file: Path) -> tuple[System, str]:
-    """(system, dataset) of a log, by the names of its folder and its file.
+    """Return the (system, dataset) that a log's folder and file name state.
 
     >>> named_by(Path("result/ReAct_gpt-4-1106_16000/hotpotqa_log.jsonl"))
     (System(workflow='react', llm='gpt-4-1106'), 'hotpotqa')
@@ -147,10 +147,10 @@ def import_log(
     llm: str = "",
     dataset: str = "",
 ) -> RunFolder:
-    """Import a log as the run ``name``, scored again; its own scores are stored for ``compat=original``.
+    """Import a log as the run ``name`` and score it again; the log's own scores are stored for ``compat=original``.
 
-    ``workflow``, ``llm``, ``dataset`` replace the names in its path. Raises UsageError and BadFileError
-    before anything is written.
+    ``workflow``, ``llm``, ``dataset`` override the names in the path. Raises UsageError and BadFileError before
+    anything is written.
     """
     check_free(workspace.path, "run", name)
     rows = read_rows(file)
@@ -173,7 +173,7 @@ def import_log(
 
 
 def log_example(row: Mapping[str, Any]) -> Example:
-    """The question of a row of ``rows_of``, with the row's own answer as gold."""
+    """Return the question of a row of ``read_rows``, with the row's own answer as gold."""
     keys = ("reward", "correct", "halted", "error", "prompt", "exe_time")
     record = {
         "id": _qid(row),
@@ -189,7 +189,7 @@ def _qid(row: Mapping[str, Any]) -> str:
 
 
 def log_episode(row: Mapping[str, Any], workflow: str = "") -> Episode:
-    """The episode of a row of ``rows_of``: its scratchpad as the only step, and its prediction as the answer."""
+    """Return the episode of a row of ``read_rows``: the scratchpad is its only step, the prediction its answer."""
     pad = row["scratchpad"]
     return Episode(
         _qid(row),
@@ -200,8 +200,9 @@ def log_episode(row: Mapping[str, Any], workflow: str = "") -> Episode:
 
 
 def stop_reason(row: Mapping[str, Any], workflow: str = "") -> str:
-    """The stop reason of a logged episode. Halted after ten steps: the step limit; earlier: the context
-    limit; without marked steps: ``halted``."""
+    """Return the stop reason of a logged episode. An episode halted after ten steps reached the step limit; one
+    halted earlier, the context limit. Without marked steps the reason is ``halted``.
+    """
     if row["error"]:
         return "model_error"
     if row["halted"]:

@@ -1,4 +1,4 @@
-"""Run folders → TaskRuns: the system, its task, and the result of every question."""
+"""Read run folders as TaskRuns: the system, its task, and the result of every question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCORED: Mapping[str, str] = {
     "correct": "em",
     "position_match": "position_match",
 }
-"""R-Eval's word → our metric."""
+"""R-Eval's name of a metric → our metric."""
 
 NEVER_HALT = frozenset({"dfsdt", "function-calling", "DFSDT", "FC"})
 """Workflows whose episodes neither halt nor fail in R-Eval's logs."""
@@ -42,10 +42,11 @@ _ENVIRONMENTS = (
 
 
 def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskRun, ...]:
-    """The run folders as TaskRuns.
+    """Read run folders as TaskRuns.
 
-    ``original``: only the first gold answer counts, and an imported log keeps its own scores. Several runs of one system
-    on one task, of a chain with two values of k say, are systems of their own, told apart by the names of the runs.
+    ``original``: only the first gold answer counts, and an imported log keeps its own scores. Several runs of one
+    system on one task (for example a chain with two values of k) become separate systems, told apart by the names of
+    the runs.
     """
     runs = tuple(read_run(run, original=original) for run in folders)
     counts = Counter((run.system, run.task) for run in runs)
@@ -59,7 +60,7 @@ def read(folders: Sequence[RunFolder], *, original: bool = False) -> tuple[TaskR
 
 
 def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
-    """A run of an agent, a chain or an imported log. Raises BadFileError for a damaged one."""
+    """Read a run of an agent or a chain, or an imported log. Raises BadFileError if it is damaged."""
     stored, examples, pairs = run.description(), stored_examples(run), list(ended_pairs(run))
     return TaskRun(
         run.name,
@@ -77,7 +78,7 @@ def read_run(run: RunFolder, *, original: bool = False) -> TaskRun:
 
 
 def read_system(stored: RunDescription, name: str) -> System:
-    """Workflow and model of a run; a chain's workflow is its name."""
+    """Return the workflow and model of a run; a chain's name serves as its workflow."""
     if agent := stored.agent or stored.imported_agent:
         return System(agent.workflow, agent.llm)
     if chain := stored.chain:
@@ -92,7 +93,7 @@ def _task(stored: RunDescription, examples: Sequence[Example]) -> AgentTask:
 
 
 def task_named(dataset: str, examples: Sequence[Example], environment: str = "") -> AgentTask:
-    """The task by the name of its dataset, else by the fields of its records and its ``environment``."""
+    """Identify a task by the name of its dataset, or else by the fields of its records and its ``environment``."""
     task = find_task(dataset)
     if task is not None:
         return AgentTask(task.name, task.domain, task.level, task.number)
@@ -103,13 +104,13 @@ def task_named(dataset: str, examples: Sequence[Example], environment: str = "")
 
 
 def common_field(examples: Sequence[Example], field: str) -> str:
-    """The value of a field if all records agree, else ''."""
+    """Return the value of a field if all records agree, otherwise ''."""
     values = {str(example.record.get(field, "")) for example in examples}
     return values.pop() if len(values) == 1 else ""
 
 
 def summarize(example: Example, episode: Episode, *, original: bool = False) -> EpisodeSummary:
-    """A question as an analysis counts it. ``original``: by the first gold answer and by a log's own scores."""
+    """Summarise one question for the analyses. ``original``: use only the first gold answer, and a log's own scores."""
     outcome = episode.outcome or Outcome("", "error")
     answer, reason = outcome.answer.strip(), outcome.stop_reason
     gold = Gold(answers=example.gold.answers[:1] if original else example.gold.answers)

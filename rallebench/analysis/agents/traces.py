@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from rallebench.core.types import Episode, Generate, Note, Step, UseTool
 
 TOOL = "python"
-"""The tool of programs; its observations are arguments of its calls."""
+"""The tool that runs programs; its observations are in the arguments of its calls."""
 
 LINES = frozenset({"react", "zero-shot", "zero-shot-think", "plan-then-act", "planner-react"})
-"""Workflows with a scratchpad of lines; other workflows join their messages by spaces."""
+"""Workflows whose scratchpad is written line by line; other workflows join their messages with spaces."""
 
 _LABEL = re.compile(r"(?:^|\n)((?:Thought|Action|Plan) ?\d*:)$")
 _OBSERVATION = re.compile(r"^Observation(?: \d+)?: ?(.*)", re.DOTALL)
@@ -28,19 +28,19 @@ _ENDS = frozenset({"Episode finished.", "Answer is CORRECT", "Answer is INCORREC
 
 
 def scratchpad_text(episode: Episode) -> str:
-    """The model's text and the observations after the question, in the form of R-Eval's log."""
+    """Return the model's text and the observations after the question, as R-Eval's log has them."""
     lines = episode.workflow in LINES
     parts = list(_lines(episode.steps) if lines else _messages(episode.steps))
     return ("\n" if lines and parts else "") + ("\n" if lines else " ").join(parts)
 
 
 def observed_by(episode: Episode) -> str:
-    """The environment's observations, one a line, without the model's own text."""
+    """Return the environment's observations, one per line, without the model's own text."""
     return "\n".join(map(_without_echo, _observations(episode.steps)))
 
 
 def observed_in(scratchpad: str) -> str:
-    """The observations of a scratchpad in an imported log, '' if none is marked.
+    """Return the observations in the scratchpad of an imported log; '' if none is marked.
 
     >>> observed_in("\\nThought 1: Hm.\\nAction 1: Search[Ada]\\nObservation 1: A poet.\\nAction 2: Finish[x]\\nObservation 2: Answer is CORRECT")
     'A poet.'
@@ -52,7 +52,7 @@ def observed_in(scratchpad: str) -> str:
 
 
 def _without_echo(observation: str) -> str:
-    """An observation without the quoted words of the model.
+    """Remove the model's own words, which are quoted, from an observation.
 
     >>> _without_echo("Could not find [Ada]. Similar: ['Ada Lovelace']"), _without_echo("There is no tool 'Ada'. The tools are Search.")
     ("Similar: ['Ada Lovelace']", 'The tools are Search.')
@@ -61,7 +61,7 @@ def _without_echo(observation: str) -> str:
 
 
 def first_prompt(episode: Episode) -> str:
-    """The first prompt without its final label; '' without a request to a model."""
+    """Return the first prompt without its final label; '' if no model was called."""
     first = next(
         (step.request for step in episode.steps if isinstance(step.request, Generate)), None
     )
@@ -109,7 +109,7 @@ def _messages(steps: Sequence[Step]) -> Iterator[str]:
 
 
 def _argument(arguments: str) -> str:
-    """A call's JSON without needless escapes; other text unchanged."""
+    """Remove needless escapes from a call's JSON; other text is unchanged."""
     try:
         return json.dumps(json.loads(arguments), ensure_ascii=False)
     except (ValueError, RecursionError):
