@@ -1,4 +1,4 @@
-"""Answer the questions of a run that are not answered yet: ask, append, write the state, stop when asked."""
+"""Answer the open questions of a run: ask, append, write the state, and stop on request."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from rallebench.engine.spending import charge, charged_prices
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
-"""A run stops after this many failures without a success: the set-up is at fault, not a question."""
+"""Failures without any success after which a run stops: the cause is the set-up, not a single question."""
 
 STATE_EVERY = 0.5
-"""Seconds between two writes of the state; a change in between waits for the next write."""
+"""Seconds between two writes of the state. A change in between waits for the next write."""
 
 
 def answer(
@@ -39,9 +39,9 @@ def answer(
 ) -> Operation[None]:
     """Answer the open questions of ``folder``, yielding progress of ``task``; failed questions are tried again.
 
-    ``observe`` gives an episode's values of a few metrics; their means so far stand in the state.
-    Ends with the state ``answered`` or ``stopped``. Raises BackendError when the first five all
-    fail, or when more than ``max_errors`` questions failed; what was answered is kept. Raises StoppedError when ``budget`` is spent.
+    ``observe`` gives an episode's values of a few metrics; their means so far are part of the state. Ends with the state
+    ``answered`` or ``stopped``. Raises BackendError when the first five all fail, or when more than ``max_errors``
+    questions failed; finished answers are kept. Raises StoppedError when ``budget`` is spent.
     """
     finished = {qid for qid, head in folder.heads().items() if not head.error}
     todo = [question for question in questions if question.qid not in finished]
@@ -125,8 +125,8 @@ class _Counter:
         return time.perf_counter() - self._started
 
     def stop(self, now: bool = False) -> bool:
-        """Return whether the run was asked to stop. The loop asks several times a second, so a state that is due is written here:
-        the questions of a batch end all at once, and the next batch may take minutes."""
+        """Return whether a stop was requested. The loop calls this several times a second, so a due state is written here:
+        the questions of a batch end together, and the next batch may take minutes."""
         elapsed = self.seconds_since_start
         if self._unwritten and elapsed - self._written > STATE_EVERY:
             self.tell("running")

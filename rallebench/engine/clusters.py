@@ -1,9 +1,9 @@
-"""Clusters of questions that depend on each other: those of one article form a cluster.
+"""Clusters of dependent questions: questions about one article form a cluster.
 
-Two questions share a cluster if a chain of shared gold pages links them (the connected component). A question without gold
-pages takes the ``group`` field of its record; one without that is its own cluster.
+Two questions share a cluster if a chain of shared gold pages links them (the connected component). Questions without gold
+pages form clusters by the ``group`` field of their records. Any other question is its own cluster.
 
-A batch is timed as a whole, and each of its questions has an equal share of its time: for times the batch is the unit.
+A batch is timed as a whole, and its questions share the time equally. The unit of times is therefore the batch.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TIMED_UNITS = ("seconds", "tokens/s")
 """Units of metrics that are measured batch by batch."""
 
 Timing = tuple["str | int | float", ...]
-"""The mark of a measured time that the questions of a batch share."""
+"""The mark of a measured time, shared by the questions of a batch."""
 
 
 def find_clusters(examples: Sequence[Example]) -> Clusters:
@@ -46,7 +46,7 @@ def find_clusters(examples: Sequence[Example]) -> Clusters:
 
 
 def shared_timings(episode: Episode) -> list[Timing]:
-    """The shared timings of an episode: one for each step that was asked in a batch."""
+    """The shared timings of an episode, one for each step that was part of a batch."""
     return [
         (who, round(step.seconds, 6), step.batch)
         for step in episode.steps
@@ -58,8 +58,8 @@ def shared_timings(episode: Episode) -> list[Timing]:
 def timed_clusters(
     clusters: Clusters, timings: Iterable[Mapping[str, Sequence[Timing]]]
 ) -> Clusters:
-    """The clusters of times: questions that share a batch in some run are one; where that gives no fewer clusters than the
-    articles do, those count.
+    """Clusters for times: questions that share a batch in any run belong together. If this gives at least as many clusters
+    as the articles do, the articles count.
 
     ``timings``: of each run, question id → its shared timings.
     """
@@ -80,7 +80,7 @@ def timed_clusters(
 
 
 def _keys(example: Example) -> list[tuple[str, str]]:
-    """(kind, name) of everything that links a question to others."""
+    """(kind, name) of everything that links a question to other questions."""
     if pages := sorted(example.gold.pages):
         return [(GOLD_PAGES, page) for page in pages]
     meta = example.record.get("meta")

@@ -30,12 +30,12 @@ MILLION = 1_000_000
 
 
 def llm_prices(llms: Mapping[str, LLM]) -> dict[str, dict[str, float] | None]:
-    """The prices that language models carry as ``prices``; None for one that carries none, or no numbers."""
+    """The ``prices`` of each language model; None if it has none, or none that are numbers."""
     return {name: read_prices(getattr(llm, "prices", None)) for name, llm in llms.items()}
 
 
 def step_usd(step: Step, prices: Prices) -> tuple[float, float] | None:
-    """US dollars for the prompt and for the completion of a step; None if that is not known.
+    """US dollars for the prompt and for the completion of a step; None if unknown.
 
     >>> from rallebench.core.types import Message, Reply
     >>> step = Step(Generate("m", (Message("user", "Who?"),)), Reply("Ada", prompt_tokens=1000, completion_tokens=10))
@@ -57,7 +57,7 @@ def _usd(tokens: int | None, price: float | None) -> float | None:
 
 
 def dollars(steps: Sequence[Step], prices: Prices) -> float | None:
-    """US dollars of steps, as when they were asked; None if one of them is not known."""
+    """US dollars of the original calls of steps; None if one of them is unknown."""
     parts = [step_usd(step, prices) for step in steps]
     return None if None in parts else sum(sum(part) for part in parts if part)
 
@@ -71,11 +71,10 @@ def total(
 ) -> CostTotal:
     """The cost of ``steps`` together, each at the cost of its original call.
 
-    ``seconds`` hold ``retrieval_seconds``, ``generation_seconds`` and ``failed_seconds`` (requests that
-    ended in an error). Tokens are those that were counted, None if none were although a model was
-    called; ``calls_not_counted``: model → calls that the backend counted no tokens for.
-    ``tokens_per_second``: see ``metrics.cost``. ``usd`` is None unless it is known for every call;
-    ``usd_known`` is the known part and ``usd_unknown_for``: model → why.
+    ``seconds`` hold ``retrieval_seconds``, ``generation_seconds`` and ``failed_seconds`` (requests that ended in an
+    error). Tokens are the counted ones, None if a model was called and no call was counted; ``calls_not_counted``: model →
+    number of calls without a token count. ``tokens_per_second``: see ``metrics.cost``. ``usd`` is None unless it is known
+    for every call; ``usd_known`` is the known part and ``usd_unknown_for``: model → why.
     """
     calls = [step for step in steps if isinstance(step.request, Generate)]
     searches = [step for step in steps if isinstance(step.request, Retrieve)]
@@ -120,7 +119,7 @@ def _round(seconds: float) -> float:
 
 
 def who(step: Step) -> tuple[str, str]:
-    """(the kind of a step, the name of the index, model or tool that it asked)."""
+    """(the kind of a step, the name of its index, model or tool)."""
     request = step.request
     if isinstance(request, Retrieve):
         return "retrieve", request.retriever
@@ -168,7 +167,7 @@ def question_cost(episode: Episode, prices: Prices) -> QuestionCost:
 
 
 def _uncached_steps(episode: Episode) -> list[Step]:
-    """The steps that were really asked this time, not taken from the reply cache."""
+    """The steps without those from the reply cache."""
     return [step for step in episode.steps if not step.cached]
 
 
@@ -185,7 +184,7 @@ PER_QUESTION = (
     "completion_tokens",
     "tokens_per_second",
 )
-"""Metrics of which a run's cost has a distribution over its answered questions; dollars come as ``usd``."""
+"""Metrics with a distribution over the answered questions in a run's cost. Dollars are stored as ``usd``."""
 
 
 def run_cost(
@@ -194,7 +193,7 @@ def run_cost(
     prices: Prices,
     not_included: Sequence[str] = (),
 ) -> Cost:
-    """Return the cost of a run. ``episodes``: every question's last attempt; ``earlier``: attempts that were made again;
+    """Return the cost of a run. ``episodes``: every question's last attempt; ``earlier``: repeated attempts;
     ``not_included``: retrievers that ask language models themselves."""
     good = [episode for episode in episodes if not episode.error]
     bad = [episode for episode in episodes if episode.error]
@@ -253,7 +252,7 @@ def _per_action(episodes: Sequence[Episode], prices: Prices) -> Iterator[ActionC
 
 
 def spread(values: Sequence[float | None]) -> Spread:
-    """Return the distribution of the known values; the 95th percentile lies on a straight line between two of them.
+    """Return the distribution of the known values; the 95th percentile is interpolated linearly.
 
     >>> spread([1.0, None, 3.0])
     Spread(mean=2.0, median=2.0, p95=2.9, n=2)

@@ -1,4 +1,4 @@
-"""Perform an experiment: each run a run folder, answered by the one loop, continued where it stands."""
+"""Perform an experiment: every run has a folder, uses the one loop, and continues after an interruption."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Player(Protocol):
 
 
 def drive(experiment: Experiment, player: Player) -> Operation[Report]:
-    """Play an experiment to its end. The error of a request is thrown into it, but for a stop and a run that was made with
-    other settings: these end it."""
+    """Play an experiment to its end. The error of a request is thrown into the experiment. A stop, or a run with other
+    settings, ends it instead."""
     with closing(experiment):
         reply: WorkReply = None
         error: RalleError | None = None
@@ -106,8 +106,8 @@ class ExperimentRules:
     """The rules by which the experiments of one place are run and stored.
 
     ``noun``: its name in sentences; ``report``: the content of its ``report.json``. ``fixed``: the name belongs to one
-    request; another is refused, and ended runs are taken as they are. ``same``: if not fixed, the settings that may not
-    change. ``guarded``: a file that was changed since it was written is refused, not written over.
+    request; another request is refused, and ended runs are used as they are. ``same``: if not fixed, the settings that may
+    not change. ``guarded``: a file that was changed after it was written is refused, not overwritten.
     """
 
     noun: str
@@ -189,7 +189,7 @@ class Performer:
         return result
 
     def _label_warning(self, dataset: str, event: Event) -> Event | None:
-        """An event of a run. A warning names its dataset; the second of two equal ones is dropped (None)."""
+        """An event of a run. A warning names its dataset; the second of two equal warnings is dropped (None)."""
         if not isinstance(event, Warned):
             return event
         cache, sentence = self._context.reply_cache(), event.message
@@ -210,7 +210,7 @@ class Performer:
         return result
 
     def _measure(self, step: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
-        """The measurements of a job, those of an earlier session where it measured the same."""
+        """The measurements of a job. Results of an earlier session for the same job are reused."""
         file = self._folder / MEASUREMENTS / f"{folder_name(step.label, LONGEST_RUN)}.json"
         job = digest([step.module, step.job])
         stored = None
@@ -242,7 +242,7 @@ class Performer:
 
     @property
     def rows(self) -> tuple[FilledRows, ...]:
-        """The files of rows that are complete."""
+        """The complete files of rows."""
         return tuple(self._filler.filled)
 
     def _save_once(self) -> None:
@@ -266,10 +266,10 @@ def run_experiment(
     options: RunOptions,
     rules: ExperimentRules,
 ) -> Operation[ExperimentResult]:
-    """Perform all requests of an experiment, one after another, and store its report.
+    """Perform all requests of an experiment in turn, and store its report.
 
-    Runs that are complete under the experiment's name are not asked again. Raises RalleError; UsageError comes before
-    anything is written, unless a run of that name was made with other settings.
+    Runs that are complete under the experiment's name are reused. Raises RalleError; UsageError comes before anything is
+    written, unless a run of that name was made with other settings.
     """
     check_free(store.root, request.kind, request.name, rules.noun)
     with store.lock(request.name, rules.noun):
@@ -314,7 +314,7 @@ def dataset_file(root: Path, name: str) -> Path:
 
 
 def complete_run_request(request: ExperimentRequest, step: RunRequest) -> RunRequest:
-    """A run that the experiment ``request`` asks for, with its name, limit and seed."""
+    """Return the request of an experiment's run with its name, limit and seed."""
     return replace(
         step,
         name=step.name or run_name(request.name, step.label),
@@ -324,8 +324,8 @@ def complete_run_request(request: ExperimentRequest, step: RunRequest) -> RunReq
 
 
 def _check_same(stored: RequestContent, request: ExperimentRequest, rules: ExperimentRules) -> None:
-    """Raise UsageError for a ``fixed`` experiment whose stored request differs in anything but the metric that ranks its
-    results, and MismatchError for another value of a setting that must be the ``same``."""
+    """Raise UsageError for a ``fixed`` experiment if its stored request differs in more than the ranking metric. Raise
+    MismatchError if a setting of ``same`` has another value."""
 
     def comparable(content: RequestContent) -> Any:
         settings = {k: v for k, v in content.settings.items() if k != "metric"}

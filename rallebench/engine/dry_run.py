@@ -1,7 +1,7 @@
 """The dry run of an experiment: its runs and their requests, with fake replies.
 
-The experiment is played several times, each time with other replies. A run or a count that is equal each time does not
-depend on the answers; the plan says of every other one that it does. Complete runs are played with their stored answers.
+The experiment is played several times, each time with different replies. A run or a count that never changes does not
+depend on the answers; the plan marks every other one. Complete runs use their stored answers.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ from rallebench.engine.stored_runs import requested_spec, stored_result, stored_
 
 MOST_RUNS = 500
 MOST_PLAYED = 300
-"""The most questions of a run that are played; the requests of the others differ in their text only."""
+"""The most questions of a run that are played. The requests of further questions differ in their text only."""
 MOST_REQUESTS = 64
-"""A flow with more requests than this would never end on fake replies."""
+"""Requests after which a flow is ended: with fake replies it would never end by itself."""
 
 
 class Needs(NamedTuple):
     """The indexes, measurements and rows that the dry runs of a plan need, and warnings for the user.
 
-    ``built``: indexes of a recipe that runs search, by name; ``missing``: recipes by label; ``measurements``: labels; ``rows``:
-    file of rows → whether a model is asked for it; ``warnings``: also the experiment's own sentences.
+    ``built``: existing indexes that runs search, by name; ``missing``: recipes by label; ``measurements``: labels;
+    ``rows``: file of rows → whether a model is asked for it; ``warnings``: also the experiment's own sentences.
     """
 
     built: dict[str, None]
@@ -76,7 +76,8 @@ class Needs(NamedTuple):
 class DryRunner:
     """The player that answers with fake replies: ``text``, and ``value`` for every metric.
 
-    ``runs``: the requested runs, each with a digest of its questions, which differs where they are made of fake answers.
+    ``runs``: the requested runs, each with a digest of its questions. The digest varies for questions made from fake
+    answers.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class DryRunner:
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[WorkReply]:
-        """Answer one request of the experiment without asking anything."""
+        """Answer one request of the experiment without calling a backend."""
         yield from ()
         try:
             if isinstance(step, RunRequest):
@@ -117,7 +118,7 @@ class DryRunner:
         return bool(self.runs or self._needs.built or self._needs.missing or self._needs.rows)
 
     def _rows(self, step: RowsRequest[Any]) -> RowFile:
-        """The stored rows, which may be none: the source itself is not read."""
+        """The stored rows, if any; the source itself is not read."""
         self._needs.rows[step.label] = bool(step.llms)
         rows = RowFile(self._request.folder / f"{step.label}.jsonl")
         rows.settle_all()
@@ -135,7 +136,7 @@ class DryRunner:
         return IndexResult(name or f"({step.label})")
 
     def _run(self, step: RunRequest) -> RunResult:
-        """The run with its answers: those that are stored where it is complete, fake ones otherwise."""
+        """The run with stored answers if it is complete, else with fake ones."""
         if len(self.runs) >= MOST_RUNS:
             raise _TooMany
         request = complete_run_request(self._request, step)
@@ -207,8 +208,8 @@ class DryRunner:
         return episodes, left, generations, retrievals
 
     def _lines(self, folder: RunFolder, request: RunRequest) -> dict[str, EpisodeHead]:
-        """The answers of the run of that name; MismatchError if it was made with other settings, unless fake answers of an
-        earlier run decided on ``request``."""
+        """The answers of the run of that name. Raises MismatchError if it was made with other settings, unless ``request``
+        depends on fake answers of an earlier run."""
         theirs, ours = stored_spec(folder), requested_spec(request)
         if ours == theirs:
             return folder.heads()
@@ -218,7 +219,7 @@ class DryRunner:
 
 
 class _TooMany(Exception):
-    """More runs than a plan lists."""
+    """More runs than a plan can list."""
 
 
 def plan(
@@ -227,7 +228,7 @@ def plan(
     context: WorkContext,
 ) -> Forecast:
     """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
-    MismatchError if a run of that name was made with other settings."""
+    MismatchError if a run of that name has other settings."""
     needs = Needs({}, {}, {}, {}, {})
     dry_runs = [
         _dry_run(experiment(request), DryRunner(request, context, *fake, needs)) for fake in FAKES
@@ -259,10 +260,10 @@ def plan(
 
 
 def _merge(dry_runs: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
-    """One run from every dry run; None: a dry run without it."""
+    """Merge one run of every dry run; None for a dry run without it."""
     runs = [dry_run[0] for dry_run in dry_runs if dry_run is not None]
     same = len({dry_run[1] for dry_run in dry_runs if dry_run is not None}) == 1
-    # Character by character, because the end of such a label is a digest of fake answers.
+    # by character, because such a label ends with a digest of fake answers.
     label = runs[0].label if same else os.path.commonprefix([run.label for run in runs]).rstrip()  # noqa: RUF071
     return replace(
         runs[0],
@@ -279,18 +280,18 @@ def _merge(dry_runs: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
 def _dry_run(
     experiment: Experiment, player: DryRunner
 ) -> tuple[list[tuple[PlannedRun, str]], bool]:
-    """(the runs that came, whether the experiment came to its end). Raises RalleError for a wrong request."""
+    """(the runs so far, whether the experiment reached its end). Raises RalleError for a wrong request."""
     try:
         complete(drive(experiment, player))
     except Exception as error:
         if error is player.failure or not player.begun:
             raise
-        return player.runs, False  # the answers were fake: an experiment may fail on them
+        return player.runs, False  # an experiment may fail on fake answers
     return player.runs, True
 
 
 def _simulate(request: RunRequest, episodes: Mapping[str, Episode], value: float) -> RunResult:
-    """The run as if every answer were worth ``value``."""
+    """The result of a run with ``value`` as every score."""
     names = [column.name for column in request.columns]
     values = {name: dict.fromkeys(episodes, value) for name in names}
     mean = (
@@ -318,7 +319,7 @@ def _count(requests: list[Request], kind: type, ended: bool) -> Range:
 def _answer(
     flow: Flow, question: Question, workflow: str, text: str
 ) -> tuple[Episode | None, list[Request], bool]:
-    """(the episode that fake replies make, the requests, whether the flow came to its end)."""
+    """(the episode made of fake replies, the requests, whether the flow reached its end)."""
     steps: list[Step] = []
     episode, ended = None, False
     try:
@@ -338,7 +339,7 @@ def _answer(
 
 
 def _reply(text: str, request: Request) -> Reply:
-    """A fake reply: ``text``, or up to 20 passages to a retrieval, none of them where ``text`` is empty."""
+    """A fake reply: ``text``, or up to 20 passages for a retrieval. An empty ``text`` gives no passages."""
     if not text or not isinstance(request, Retrieve):
         return Reply(text)
     hits = tuple(
@@ -349,4 +350,4 @@ def _reply(text: str, request: Request) -> Reply:
 
 
 FAKES = (("", 0.0), ("Yes. True. 1", 1.0), ("No. False. 0", 0.5))
-"""Text of all replies, value of all metrics: the experiment is played once with each."""
+"""Text of all replies, value of all metrics: the experiment is played once with each pair."""

@@ -1,6 +1,6 @@
 """A run request → a scored run: load, ask, judge, score, write RaLLe's files, track.
 
-It is also the one place that assembles ``run.json``, for runs whose answers came from elsewhere, too.
+Only this module assembles ``run.json``, also for runs with answers from elsewhere.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from rallebench.engine.stored_runs import (
 from rallebench.metrics.scorers import metric_scorers
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
-"""The metrics whose means are shown while a run goes on."""
+"""Metrics with means that are shown during a run."""
 
 
 def execute(
@@ -57,11 +57,10 @@ def execute(
     options: RunOptions = DEFAULT_OPTIONS,
     on_open: Callable[[RunFolder], None] = lambda run: None,
 ) -> Operation[RunResult]:
-    """Perform a run. Raises RalleError; what was answered is kept, and a run that failed or was stopped is scored as far as it
-    got.
+    """Perform a run. Raises RalleError; finished answers are kept, and a failed or stopped run is scored as far as it got.
 
-    A complete run asks nothing again; if it belongs to an experiment, it is not logged again either. ``on_open``: called
-    once the run has its folder.
+    A complete run is not repeated, and not logged again if it belongs to an experiment. ``on_open``: called once the run
+    has its folder.
     """
     task = request.label
     warnings = list(context.coverage(request, None))
@@ -114,7 +113,7 @@ def _answers(
     stored: Answers | None,
     reused: bool,
 ) -> Operation[list[str]]:
-    """Ask the open questions, unless the run is ``reused``; returns warnings. ``stored``: the answers before."""
+    """Ask the open questions, unless the run is ``reused``; returns warnings. ``stored``: the earlier answers."""
     before = [*context.coverage(request, backends)]
     if not reused:
         before += lost_tools(request.flow, backends)
@@ -156,8 +155,7 @@ def _score(
     options: RunOptions,
     answers: Answers | None = None,
 ) -> Operation[tuple[RunReport, tuple[str, ...]]]:
-    """Judge and score the answers; returns the report and warnings. ``answers``: those of the folder, if they have been
-    read."""
+    """Judge and score the answers; returns the report and warnings. ``answers``: the folder's, if already read."""
     judgements, judges, warnings = yield from _judge(run, request, context, options)
     yield Progress(request.label, message="scoring")
     request, judges, lost = with_stored_judges(run, request, judges)
@@ -167,10 +165,10 @@ def _score(
 def _judge(
     run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
 ) -> Operation[tuple[Judgements, tuple[JudgeReport, ...], tuple[str, ...]]]:
-    """Play the pass of each judge, a run inside the run; returns judgements, reports of the passes, warnings.
+    """Play the pass of each judge as a run inside the run. Returns judgements, reports of the passes, warnings.
 
-    Only judgements that are not stored yet are asked for. A judge that fails as a whole gives no scores, with a warning.
-    Raises StoppedError.
+    Only missing judgements are requested. A judge that fails as a whole gives no scores, with a warning. Raises
+    StoppedError.
     """
     judgements: dict[str, Mapping[str, Episode]] = {}
     passes: list[JudgeReport] = []
@@ -206,7 +204,7 @@ def rescore(
     judges: tuple[Scorer, ...],
     context: RunContext,
 ) -> Operation[RunResult]:
-    """Score a stored run by ``metrics`` and ``judges``; its answers are not asked again, and its own columns stay."""
+    """Score a stored run by ``metrics`` and ``judges``. Its answers are not requested again, and its own columns stay."""
     request = stored_request(run)
     request = replace(request, metrics=metrics, scorers=(*request.scorers, *judges))
     with run.lock():
@@ -222,7 +220,7 @@ def rescore(
 def _open_folder(
     request: RunRequest, runs: Path, described: RunDescription, options: RunOptions
 ) -> RunFolder:
-    """The run's folder: a new one, or with ``resume`` the one of that name if it was made with the same settings."""
+    """The folder of a new run, or with ``resume`` of the run of that name if it has the same settings."""
     if options.resume and (runs / request.name).exists():
         run = RunFolder.open(runs, request.name)
         run.check_same(described)
@@ -234,7 +232,7 @@ def _open_folder(
 def _observer(
     request: RunRequest, counts: ReplyCounts
 ) -> Callable[[Episode], dict[str, float | None]]:
-    """The values of a few metrics of an episode, for the state of a run that goes on; its replies are counted."""
+    """The values of a few metrics of an episode, for the state of an active run; also counts its replies."""
     scorers = metric_scorers([name for name in HEADLINE if name in request.metrics])
     examples = {example.question.qid: example for example in request.examples}
 
@@ -247,7 +245,7 @@ def _observer(
 
 
 def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) -> None:
-    """Score the answers of a run that broke off."""
+    """Score the answers of an interrupted run."""
     report = RunReport(n=len(request.examples))
     with contextlib.suppress(RalleError):
         report = finish(run, request)
@@ -261,9 +259,9 @@ def describe_run(
     batch_size: int = 1,
     memory: Mapping[str, Memory | None] | None = None,
 ) -> RunDescription:
-    """Describe a run for ``run.json``. Its fingerprint changes whenever an episode may.
+    """Describe a run for ``run.json``. Its fingerprint changes with everything that may change an episode.
 
-    The fingerprint covers neither prices nor the retrievers that ask language models themselves: they change costs only.
+    The fingerprint covers no prices, and no retrievers that ask language models themselves: they only change costs.
     """
     llms = {name: backends.llms[name] for name in request.flow.llms if name in backends.llms}
     retrievers = {
@@ -301,7 +299,7 @@ def write_run(
     seconds: float = 0.0,
     message: str = "",
 ) -> RunFolder:
-    """A scored run of answers that came from elsewhere: imported predictions, the log of another program, a live episode.
+    """Write a scored run with answers from elsewhere: imported predictions, the log of another program, a live episode.
 
     ``seconds``: the duration of answering, 0 if unknown. Raises UsageError if a run of that name exists.
     """
@@ -324,7 +322,7 @@ def finish(
 ) -> RunReport:
     """Score all stored answers of a run and write RaLLe's files; returns the report.
 
-    ``judges``: their passes, for the report; ``answers``: those of the folder, if the caller has read them.
+    ``judges``: their passes, for the report; ``answers``: the folder's, if already read.
     """
     answers = answers or folder.answers()
     report = score_run(
@@ -341,7 +339,7 @@ def finish(
 
 
 def end(folder: RunFolder, report: RunReport, state: str, message: str) -> None:
-    """Write the state in which a run has ended."""
+    """Write the final state of a run."""
     folder.set_state(
         RunState(
             state,

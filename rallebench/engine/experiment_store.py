@@ -36,7 +36,7 @@ LONGEST_RUN = 90
 
 @dataclass(frozen=True, slots=True)
 class _StoredRequest:
-    """The request of an experiment; one of an early version has no model as None."""
+    """The stored request of an experiment. Early versions stored no model as None."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     llm: str | None = ""
@@ -79,17 +79,17 @@ class ExperimentStore:
         ]
 
     def find_kind(self, name: str) -> str:
-        """The kind of an experiment, '' if there is none of that name, or if its file is damaged."""
+        """The kind of an experiment, '' if it does not exist or its file is damaged."""
         stored = self._beginning(name)
         return stored.kind if stored else ""
 
     def find_noun(self, name: str) -> str:
-        """The noun for an experiment in sentences, as in "sweep"; '' as for ``find_kind``."""
+        """The noun for an experiment in sentences, such as "sweep"; '' as for ``find_kind``."""
         stored = self._beginning(name)
         return stored.noun if stored else ""
 
     def _beginning(self, name: str) -> _Beginning | None:
-        """The beginning of an experiment, None if there is none of that name, or if its file is damaged."""
+        """The beginning of an experiment, None if it does not exist or its file is damaged."""
         with contextlib.suppress(BadFileError):
             return self._read_beginning(name)
         return None
@@ -102,7 +102,7 @@ class ExperimentStore:
         return (self.folder(name) / REQUEST).is_file()
 
     def open(self, name: str, noun: str = "experiment") -> StoredExperiment:
-        """An experiment by its name. Raises UsageError if there is none, BadFileError for damaged files."""
+        """Open an experiment by its name. Raises UsageError if there is none, BadFileError for damaged files."""
         folder = self.folder(name)
         if not name or not (folder / REQUEST).is_file():
             known = ", ".join(self.names()[:10]) or "none yet"
@@ -115,7 +115,7 @@ class ExperimentStore:
         return StoredExperiment(name, stored.kind, request, stored.runs, report)
 
     def reading(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """A block that only reads the values of an experiment's report, which differ from kind to kind. Raises BadFileError."""
+        """A block that only reads values of an experiment's report; they differ from kind to kind. Raises BadFileError."""
         return reading(self.folder(name) / REPORT, MEND)
 
     def save_request(
@@ -126,7 +126,7 @@ class ExperimentStore:
         runs: Mapping[str, str],
         noun: str = "experiment",
     ) -> None:
-        """Write the request, so that an experiment that was stopped can be found and continued."""
+        """Write the request, so that a stopped experiment can be found and continued."""
         started = {"kind": kind, "noun": noun}
         content: dict[str, JsonValue] = {"request": request.to_json(), "runs": dict(runs)}
         write_json(self.folder(name) / REQUEST, {**started, **content})
@@ -139,7 +139,7 @@ class ExperimentStore:
 
     @contextlib.contextmanager
     def lock(self, name: str, noun: str) -> Iterator[None]:
-        """Hold the experiment's lock. Raises UsageError if another process or page runs it."""
+        """Hold the experiment's lock. Raises UsageError if another process or page is running it."""
         refusal = (
             f"The {noun} {name!r} is being run by another process or page; wait for it or stop it."
         )
@@ -156,10 +156,10 @@ class StoredFiles:
 
 
 class WrittenFiles:
-    """The files that the experiment in ``folder`` has written for its user, some of them elsewhere.
+    """The files that the experiment in ``folder`` has written for its user, some of them outside the folder.
 
-    ``guarded``: their sums are recorded in ``written.json`` ({``sha256``: file → sum, ``writing``: files that were being
-    written}), and a file that the user changed is never written over.
+    ``guarded``: their checksums are recorded in ``written.json`` ({``sha256``: file → checksum, ``writing``: files in
+    progress}), and a file that the user changed is never overwritten.
     """
 
     def __init__(self, folder: Path, *, guarded: bool) -> None:
@@ -172,7 +172,7 @@ class WrittenFiles:
         self._unfinished = set(record.writing or ())
 
     def refuse_changed(self, paths: Iterable[Path]) -> None:
-        """Raise UsageError for a file that exists and is not as it was written last."""
+        """Raise UsageError for a file that was changed after it was written."""
         for path in paths if self._guarded else ():
             name = str(path)
             if not path.exists() or name in self._unfinished:
@@ -186,9 +186,9 @@ class WrittenFiles:
                 raise UsageError(f"{path} {reason}; move it away, or choose another name.")
 
     def write(self, files: Mapping[Path, str | Iterable[str]]) -> None:
-        """Write files, each whole or not at all. Raises UsageError as ``refuse_changed``.
+        """Write files, each whole or not at all. Raises UsageError as ``refuse_changed`` does.
 
-        Those that are about to be written are recorded first: however it ends, the next session knows them as its own.
+        The files in progress are recorded first. After any interruption the next session knows that they are its own.
         """
         self.refuse_changed(files)
         self._unfinished |= {str(path) for path in files}
@@ -204,7 +204,7 @@ class WrittenFiles:
 
 
 def check_free(root: Path, kind: str, name: str, noun: str = "run") -> str:
-    """``name``, if a run or an experiment of ``kind`` can have it: it may be new, or be continued. Raises UsageError."""
+    """Return ``name`` if a run or an experiment of ``kind`` can have it, new or to be continued. Raises UsageError."""
     checked_run_name(name, noun)
     store = ExperimentStore(root)
     taken = store.find_noun(name)
@@ -220,7 +220,7 @@ def check_free(root: Path, kind: str, name: str, noun: str = "run") -> str:
 
 
 def run_name(experiment: str, label: str) -> str:
-    """The name of an experiment's run; labels that differ never give one name.
+    """The name of an experiment's run. Different labels always give different names.
 
     >>> run_name("night", "noise=0.2")
     'night noise=0.2'
@@ -229,7 +229,8 @@ def run_name(experiment: str, label: str) -> str:
 
 
 def folder_name(text: str, longest: int) -> str:
-    """``text`` as a folder's name of at most ``longest`` bytes: as it is, or its valid characters and a digest of the whole."""
+    """``text`` as the name of a folder, at most ``longest`` bytes: unchanged if valid, else its valid characters and a
+    digest of the whole."""
     plain = re.sub(r"[^\w\-. ()+=,@]+", "-", text).strip(" .")
     if plain == text and len(plain.encode()) <= longest:
         return plain

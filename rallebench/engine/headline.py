@@ -1,4 +1,4 @@
-"""The metric that decides between runs: one of the answer, or, for a chain that only retrieves, one of the retrieval."""
+"""The metric that decides between runs: a metric of the answer, or of the retrieval for a chain that only retrieves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import Chain, Example
 
 OF_ANSWERS = ("em", "accuracy", "f1", "rougel")
-"""Metrics of answers that decide, in order of preference."""
+"""Metrics of answers that can decide, in order of preference."""
 
 _CUT_OFF = re.compile(r"(?P<family>[^@]+?)(?:@|_at_)(?P<k>\d+)")
 RETRIEVAL_RUN = ("ndcg@10", "mrr", "map")
@@ -44,12 +44,12 @@ def cut_off(name: str) -> int:
 
 
 def is_graded(examples: Iterable[Example]) -> bool:
-    """Return whether the gold says of pages how relevant they are."""
+    """Return whether the gold grades the relevance of pages."""
     return any(example.gold.grades for example in examples)
 
 
 def within_depth(names: Sequence[str], depth: int) -> tuple[str, ...]:
-    """The metrics with every cut-off beyond ``depth`` brought down to it.
+    """The metrics, with every cut-off beyond ``depth`` reduced to it.
 
     >>> within_depth(["em", "recall@1", "recall@5", "recall@10"], 3)
     ('em', 'recall@1', 'recall@3')
@@ -59,8 +59,8 @@ def within_depth(names: Sequence[str], depth: int) -> tuple[str, ...]:
 
 
 def default_metrics(names: Sequence[str], chain: Chain | None) -> tuple[str, ...]:
-    """The default metrics of a chain: those ``names``, and of one that only retrieves nDCG, MRR and MAP, nothing beyond
-    its depth."""
+    """The default metrics of a chain: ``names``, and nDCG, MRR and MAP if it only retrieves. No cut-off lies beyond its
+    depth."""
     if chain is None or chain.produces_answer or not chain.depth:
         return tuple(names)
     at = names.index("Rprec") + 1 if "Rprec" in names else len(names)
@@ -68,20 +68,21 @@ def default_metrics(names: Sequence[str], chain: Chain | None) -> tuple[str, ...
 
 
 def beyond_depth(names: Iterable[str], chain: Chain | None) -> list[str]:
-    """The metrics with a cut-off beyond the passages that a chain asks for; none of any other flow."""
+    """The metrics with a cut-off beyond the number of passages that a chain retrieves; none for any other flow."""
     depth = chain.depth if chain is not None else 0
     return [name for name in names if depth and cut_off(name) > depth]
 
 
 def table_metrics(report: RunReport, chain: Chain | None) -> dict[str, Estimate]:
-    """The metrics of a report that have a row in a table: none that cannot be scored, none beyond the retrieved depth."""
+    """The metrics of a report with a row in a table. Unscored metrics and cut-offs beyond the retrieved depth are left
+    out."""
     means = report.metrics
     left_out = {*report.not_scored, *beyond_depth(means, chain)}
     return {name: mean for name, mean in means.items() if name not in left_out}
 
 
 def not_printed(report: RunReport, chain: Chain | None) -> list[str]:
-    """The metrics of a report that are not printed, and why, a sentence for each reason."""
+    """The metrics of a report that are not printed: one sentence for each reason."""
     without = report.not_scored
     reasons: dict[str, list[str]] = {}
     for name, reason in without.items():

@@ -1,7 +1,7 @@
-"""Judges of a run's answers: each judge's pass is a run inside the run, so it is resumed, cached and read like any run.
+"""Judges of a run's answers. Each judge's pass is a run inside the run, so it is resumed, cached and read in the same way.
 
 ``runs/NAME/judges/JUDGE-MARK/`` holds the same files as a run. The mark is a digest of the answers and the judge's
-settings, so that other answers, or another prompt, make another pass. ``engine.execute`` plays the requests.
+settings, so other answers, or another prompt, give another pass. ``engine.execute`` plays the requests.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rallebench.metrics.judges import UNPARSED
 
 NOT_JUDGED = "not_judged"
 LONGEST_NAME = 80
-"""The most bytes of a judge's name in the name of its folder."""
+"""The most bytes that a judge's name contributes to the name of its folder."""
 
 
 class PassContext:
@@ -48,16 +48,16 @@ class PassContext:
         return self._context.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """Return (): a judge searches no index."""
+        """Return (): a judge uses no index."""
         return ()
 
     def track(self, run: RunFolder) -> str:
-        """Do nothing: a pass is part of the run that is tracked."""
+        """Do nothing: a pass is part of the tracked run."""
         return ""
 
 
 def pass_request(request: RunRequest, judge: Scorer, episodes: Mapping[str, Episode]) -> RunRequest:
-    """Return the request for one judge's pass over these answers; its name is that of its folder below ``judges/``."""
+    """Return the request for one judge's pass over these answers. Its name is the name of its folder below ``judges/``."""
     texts = {qid: judge.text(episode) for qid, episode in episodes.items()}
     answers = {qid: text for qid, text in texts.items() if text is not None}
     examples = {e.question.qid: e for e in request.examples if e.question.qid in answers}
@@ -81,13 +81,13 @@ def pass_request(request: RunRequest, judge: Scorer, episodes: Mapping[str, Epis
 
 
 def _leave_unjudged() -> Flow:
-    """The flow of an answer whose example lacks the text to judge it by."""
+    """The flow for an example without the text that the judge needs."""
     yield from ()
     return Outcome("", NOT_JUDGED)
 
 
 def _without_gold(example: Example, answer: str) -> Example:
-    """A question with the answer that is judged."""
+    """A question with the answer to judge."""
     qid, text = example.question.qid, example.question.text
     return Example(
         Question(qid, text), Gold(), {"id": qid, "input": text, "output": [], "answer": answer}
@@ -122,7 +122,7 @@ def summarise(result: RunResult, judge: Scorer) -> JudgeReport:
 
 
 def unscored_sentence(judge: JudgeReport) -> str:
-    """Return how many judgements of a pass gave no score, and why; '' if all did."""
+    """Return how many judgements of a pass gave no score, and why; '' if all gave one."""
     reasons = {
         "could not be read": judge.unparsed,
         "failed": judge.failed,

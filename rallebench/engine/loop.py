@@ -1,9 +1,8 @@
 """Many flows at once: batches by kind, one worker per resource, a window of open questions.
 
-While a model generates one batch, the retriever already searches for the next. Flows and
-the caller live on one thread; only backends run on workers, each on its own, so no
-backend needs to be thread-safe (one with ``concurrency`` n is asked by n workers, one request
-each: a sliding window).
+While a model generates one batch, the retriever already searches for the next. Flows and the caller live on one thread.
+Only backends run on workers, one thread each, so no backend needs to be thread-safe. A backend with ``concurrency`` n has
+n workers with one request each (a sliding window).
 """
 
 from __future__ import annotations
@@ -30,15 +29,15 @@ from rallebench.engine.perform import (
 from rallebench.engine.reply_cache import ReplyCache, cache_key
 
 STOP_PATIENCE = 10.0
-"""Seconds that a stopped run waits for batches that are being answered."""
+"""Seconds for which a stopped run waits for the current batches."""
 
 SERVER_PATIENCE = 1.0
-"""After this part of them it hangs up on servers, which may not answer for minutes."""
+"""Seconds after a stop until connections to servers are closed; a server may take minutes to answer."""
 
 
 @dataclass
 class _Open:
-    """A question in progress, and the requests that it waits for."""
+    """A question in progress, and its pending requests."""
 
     question: Question
     flow: Flow
@@ -104,7 +103,7 @@ class _Worker:
             started = time.perf_counter()
             answers = perform([item.request for item in batch], self._backends)
             share = (time.perf_counter() - started) / len(batch)
-            # Cached here and now: a killed process then loses at most the batch that is being answered.
+            # Cached at once: a killed process then loses at most the current batch.
             if self._reply_cache:
                 good = [(o, a) for o, a in zip(batch, answers) if isinstance(a, Reply)]
                 self._reply_cache.put(
@@ -129,11 +128,10 @@ def run(
     window: int = 256,
     stop: Callable[[], bool] = lambda: False,
 ) -> Iterator[Episode]:
-    """Yield an Episode per question, in the order in which they end.
+    """Yield an Episode per question, in order of completion.
 
-    A failed question is an Episode with ``error``. When ``stop()`` turns true no new batch is
-    started; unfinished questions yield nothing, but their replies are cached. Raises StoppedError where the thread's work is
-    stopped.
+    A failed question is an Episode with ``error``. Once ``stop()`` returns true, no new batch is started; unfinished
+    questions yield nothing, but their replies are cached. Raises StoppedError if the thread's work is stopped.
     """
     running = _Loop(make_flow, backends, workflow, reply_cache, batch_size)
     patience, stopped = STOP_PATIENCE, stop_of_thread()
@@ -142,7 +140,7 @@ def run(
             iter(questions), max(window, batch_size), lambda: stop() or stopped.is_set()
         )
         stopped.check()
-    except KeyboardInterrupt:  # a second request to stop, which does not wait
+    except KeyboardInterrupt:  # a second request to stop: do not wait
         patience = 0.0
         raise
     finally:
@@ -190,12 +188,13 @@ class _Loop:
         yield from self._drain()
 
     def _drain(self) -> Iterator[Episode]:
-        """After a stop: keep the answers of the batches that are being asked, within STOP_PATIENCE."""
+        """After a stop, keep the answers of the current batches that arrive within STOP_PATIENCE."""
         self._outlast(STOP_PATIENCE if self._open else 0.0, lambda: self._wait(0.1))
         yield from self._ended
 
     def _outlast(self, patience: float, wait: Callable[[], None]) -> None:
-        """``wait`` until what is being answered has ended, at most ``patience`` seconds in all; then hang up on servers."""
+        """Call ``wait`` until the current batches have ended, at most ``patience`` seconds in all. Then close the
+        connections to servers."""
         for worker in self._workers.values():
             worker.close()
         began = time.monotonic()
@@ -213,7 +212,7 @@ class _Loop:
         self._advance(opened, None)
 
     def _advance(self, opened: _Open, reply: Reply | None) -> None:
-        """Send the reply and continue until the flow asks something that is not cached."""
+        """Send the reply and continue until the flow makes a request that is not cached."""
         try:
             while True:
                 request = opened.flow.send(reply) if reply is not None else next(opened.flow)
@@ -254,7 +253,7 @@ class _Loop:
         self._ended.append(episode)
 
     def _dispatch(self) -> None:
-        """Hand over all requests since the last time, so that batches are as full as can be."""
+        """Hand over all new requests at once, so that batches are as full as possible."""
         for name, waiting in self._pending.items():
             if name not in self._workers:
                 self._workers[name] = self._start_worker(waiting[0].request)
@@ -267,13 +266,13 @@ class _Loop:
         except RalleError:
             backend = None
         threads = int(getattr(backend, "concurrency", 1))
-        # A model that sorts its prompts by length is handed several of its own batches at once.
+        # A model that sorts its prompts by length receives several of its batches at once.
         size = max(self._batch_size, getattr(backend, "preferred_batch", None) or 0)
         size = 1 if threads > 1 else size
         return _Worker(self._backends, self._reply_cache, self._done, size, threads, self._stop)
 
     def _wait(self, seconds: float) -> None:
-        """Take every batch that has ended, waiting for the first one at most ``seconds``."""
+        """Take every finished batch; wait at most ``seconds`` for the first."""
         try:
             finished = [self._done.get(timeout=seconds)]
             while not self._done.empty():
@@ -289,8 +288,8 @@ class _Loop:
                     self._fail(opened, answer, share)
 
     def close(self, patience: float) -> None:
-        """Wait at most ``patience`` seconds for what is being answered: its backend may be closed next, and a process that
-        ends while native code runs on a daemon thread is aborted, whatever its exit code was to be."""
+        """Wait at most ``patience`` seconds for the current batches, because their backends may be closed next. A process
+        that exits while native code runs on a daemon thread is aborted, whatever its exit code."""
         for opened in self._open.values():
             opened.flow.close()
         self._outlast(0.0 if self._stop.is_set() else patience, lambda: time.sleep(0.01))

@@ -1,7 +1,7 @@
-"""A measurement: a program in a process of its own, so that the memory and the time it measures are its own.
+"""A measurement in a process of its own, so that its memory and time are measured alone.
 
-The program is ``python -m MODULE JOB.json``. It prints JSON lines: ``{"progress": sentence}``, ``{"error": sentence}``, which
-ends it, and one line for each measurement; other lines are ignored, because native libraries print.
+The program is ``python -m MODULE JOB.json``. It prints JSON lines: ``{"progress": sentence}``, a final ``{"error":
+sentence}``, and one line for each measurement. Other lines are ignored, because native libraries print.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class StoredMeasurements:
 
 
 def measurements(request: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
-    """Run the program; its measurements. It is ended with the operation. Raises UsageError if it fails or takes too long."""
+    """Run the program and return its measurements. It ends with the operation. Raises UsageError if it fails or takes too
+    long."""
     with tempfile.TemporaryDirectory(prefix="rallebench-") as folder:
         job, errors = Path(folder) / "job.json", Path(folder) / "stderr.txt"
         write_text(job, json.dumps(dict(request.job)))
@@ -87,14 +88,14 @@ def measurements(request: MeasureRequest) -> Operation[tuple[JsonObject, ...]]:
 
 
 def _environment() -> dict[str, str]:
-    """One thread: the milliseconds of a query then do not depend on the number of free cores."""
+    """One thread, so that the milliseconds of a query do not depend on the number of free cores."""
     root = str(Path(__file__).resolve().parents[2])
     path = os.pathsep.join(filter(None, [root, os.environ.get("PYTHONPATH", "")]))
     return {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE", "PYTHONPATH": path}
 
 
 def run_program(measure: Callable[[Json], Iterable[JsonObject]]) -> int:
-    """The program's side: print the measurements of the job on the command line; return the exit code."""
+    """The side of the program: print the measurements of the job on the command line; return the exit code."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
         for line in measure(job):

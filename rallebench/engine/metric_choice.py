@@ -1,4 +1,4 @@
-"""The metrics of a run: the default ones, or those that its user named, if the gold allows them."""
+"""The metrics of a run: the defaults, or the user's choice, as far as the gold allows them."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def choose_metrics(
     dataset: str,
     chain: Chain | None = None,
 ) -> tuple[str, ...]:
-    """Return the metrics to compute: ``names``, or the defaults of the ``chain`` that the gold allows.
+    """Return the metrics to compute: ``names``, or the ``chain``'s defaults that the gold allows.
 
     Raises UsageError for a metric whose gold is absent from the whole dataset.
     """
@@ -78,5 +78,5 @@ def _needs(name: str) -> list[str]:
 
 
 def stored_metrics(folder: RunFolder) -> tuple[str, ...]:
-    """Return the metrics of a run that need no judge; a judge's scores are only in ``scores.jsonl``."""
+    """Return the metrics of a run without those of judges, whose scores are only in ``scores.jsonl``."""
     return tuple(name for name in folder.description().metrics if not METRICS.is_judge(name))

@@ -25,7 +25,7 @@ ReplyOrError = Union[Reply, RalleError]
 
 
 def resource(request: Request) -> tuple[str, str]:
-    """The key of the worker that answers: (kind, name)."""
+    """The key of the worker for a request: (kind, name)."""
     if isinstance(request, Retrieve):
         return "retriever", request.retriever
     if isinstance(request, Generate):
@@ -35,18 +35,18 @@ def resource(request: Request) -> tuple[str, str]:
 
 
 FORMS = ("response_format", "tool_choice")
-"""Options about the form of one reply."""
+"""Options that concern the form of one reply."""
 
 
 def prepare_request(request: Request, backends: Backends) -> Request:
-    """The request as it is sent; see ``backends.fit_to_model``."""
+    """The request as sent to the model; see ``backends.fit_to_model``."""
     if not isinstance(request, Generate):
         return request
     return fit_to_model(request, backends.of(request))
 
 
 def batch_key(request: Request) -> tuple[JsonValue, ...]:
-    """Requests of one resource with equal keys may share a batch: all but the text and its form is equal."""
+    """The key of a batch: requests of one resource may share it if all but their text and its form is equal."""
     if isinstance(request, Retrieve):
         return (request.k,)
     if isinstance(request, Generate):
@@ -57,10 +57,10 @@ def batch_key(request: Request) -> tuple[JsonValue, ...]:
 
 
 def perform(requests: Sequence[Request], backends: Backends) -> list[ReplyOrError]:
-    """Answer requests of one batch key, in order; a request that failed has its error in its place.
+    """Answer requests with one batch key, in order. A failed request has its error in its place.
 
-    A batch that fails as a whole (out of memory, or one bad request) is halved until the
-    culprit stands alone, so one bad question never costs its neighbours.
+    A batch that fails as a whole (out of memory, or one bad request) is halved until the culprit is alone, so one bad
+    question never affects the others.
     """
     if isinstance(requests[0], Note):
         return [request.reply() for request in requests if isinstance(request, Note)]
@@ -93,7 +93,7 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
 
 def _search(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:
     results = retriever.search(queries, k)
-    # A retriever with an encoder counts the tokens that it read of each query; the others read none.
+    # Retrievers with an encoder count the query tokens that it read. Other retrievers read none.
     counted = getattr(retriever, "embedding_tokens", lambda queries: [0] * len(queries))
     counts = counted(queries) if len(results) == len(queries) else [None] * len(results)
     return [
@@ -103,7 +103,7 @@ def _search(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError
 
 
 def retrieval_reply(hits: Sequence[Hit], titled: bool) -> Reply:
-    """RaLLe's text of a retrieval: passages joined by ``"; "``, with titles where the index is BM25."""
+    """The text of a retrieval as in RaLLe: passages joined by ``"; "``, with titles if the index is BM25."""
     texts = (
         f"{hit.passage.title}, {hit.passage.text}" if titled else hit.passage.text for hit in hits
     )
@@ -111,7 +111,7 @@ def retrieval_reply(hits: Sequence[Hit], titled: bool) -> Reply:
 
 
 def as_ralle_error(error: BaseException, request: Request) -> RalleError:
-    """Keep our own errors; turn anything else into one that names the backend (and log its traceback)."""
+    """Keep RalleErrors. Turn any other exception into one that names the backend (and log its traceback)."""
     if isinstance(error, RalleError):
         return error
     name = resource(request)[1]
@@ -124,7 +124,8 @@ def as_ralle_error(error: BaseException, request: Request) -> RalleError:
 
 
 def flow_error(error: Exception) -> RalleError:
-    """The error that ended a flow: our own as it is; a bug is logged with its traceback and costs one question."""
+    """The error that ended a flow. RalleErrors stay as they are; a bug is logged with its traceback and costs one
+    question."""
     if isinstance(error, RalleError):
         return error
     log.exception("a flow failed", exc_info=error)

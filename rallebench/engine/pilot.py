@@ -1,6 +1,6 @@
-"""The cost of an experiment, estimated: a few questions of every run are really asked, and their cost is carried over to all.
+"""Estimate the cost of an experiment: answer a few questions of every run, and scale their cost to all questions.
 
-The replies are in the reply cache afterwards, so the experiment does not ask for them again.
+The replies stay in the reply cache, so the experiment does not request them again.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from rallebench.engine.ports import WorkContext
 from rallebench.engine.score import own_scores
 
 MOST_SECONDS = 300.0
-"""Seconds after which no further run is begun; the cost of the others is estimated from similar runs."""
+"""Seconds after which no further run begins. The cost of the remaining runs is estimated from similar ones."""
 
 T = TypeVar("T")
 
 
 class NoneAnswered(BackendError):
-    """All questions of a run failed; ``failures``: why each."""
+    """All questions of a run failed; ``failures``: the reasons."""
 
     def __init__(self, label: str, failures: Sequence[str]) -> None:
         super().__init__(
@@ -51,12 +51,12 @@ class NoneAnswered(BackendError):
 
 
 class _Enough(Exception):
-    """The plan has no more runs, the time is over, or an index must be built first."""
+    """The plan has no more runs, the time is up, or an index must be built first."""
 
 
 @dataclass
 class Pilot:
-    """The player that really asks ``questions`` evenly spaced questions of each run, and stores nothing but replies."""
+    """The player that answers ``questions`` evenly spaced questions of each run, and stores only replies."""
 
     plan: Forecast
     context: WorkContext
@@ -69,7 +69,7 @@ class Pilot:
         self.failure: RalleError | None = None
 
     def play(self, step: WorkRequest) -> Operation[WorkReply]:
-        """Ask a run's questions; see Player. The pilot ends at a request for rows or for an index that is not built."""
+        """Answer a few questions of a run; see Player. The pilot ends at a request for rows or for a missing index."""
         if isinstance(step, RowsRequest):
             raise _Enough  # a pilot writes no file
         if not isinstance(step, (RunRequest, IndexRequest)):
@@ -116,7 +116,7 @@ class Pilot:
     def _answers(
         self, request: RunRequest, task: str
     ) -> Operation[tuple[Backends, dict[str, Episode], list[str]]]:
-        """(the backends of a run, the episodes of a few of its questions, why others failed). Raises NoneAnswered."""
+        """(the backends of a run, the episodes of a few questions, the reasons why others failed). Raises NoneAnswered."""
         loaded = yield from under(task, self.context.load(request))
         backends, make_flow = request.flow.open(loaded)
         chosen = spread(request.examples, self.questions)
@@ -150,10 +150,10 @@ def pilot(
     batch_size: int = 20,
     seconds: float = MOST_SECONDS,
 ) -> Operation[Forecast]:
-    """Ask ``questions`` of each run of a plan through the loop, evenly spread over it; returns the plan with their costs.
+    """Answer ``questions`` evenly spaced questions of each run of a plan; return the plan with their costs.
 
-    A run made of earlier answers gets those of the pilot. Raises RalleError: what cannot be asked, and BackendError where
-    all questions of a run fail.
+    A run that needs earlier answers uses the pilot's. Raises RalleError for a request that cannot be made, and
+    BackendError if all questions of a run fail.
     """
     if questions < 1:
         raise UsageError(
@@ -176,7 +176,7 @@ def pilot(
 def _sample(
     backends: Backends, n: int, steps: Mapping[str, Sequence[Step]], failures: Sequence[str]
 ) -> PilotSample:
-    """The cost of the answers to ``n`` questions, their judgements included. ``steps``: of those that did not fail."""
+    """The cost of the answers to ``n`` questions, judgements included. ``steps``: of the questions that did not fail."""
     prices = llm_prices(backends.llms)
     spent = [total(of_question, prices) for of_question in steps.values()]
     unpriced = {name: why for row in spent for name, why in row.usd_unknown_for.items()}
@@ -222,7 +222,7 @@ def spread(items: Sequence[T], count: int) -> list[T]:
 
 
 def _held_seconds(step: Step, backends: Backends) -> float:
-    """Seconds, divided among the requests that a backend answers at one time."""
+    """Seconds, divided by the number of requests that a backend answers at a time."""
     if not isinstance(step.request, (Generate, Retrieve)):
         return step.seconds
     return step.seconds / max(1, int(getattr(backends.of(step.request), "concurrency", 1)))

@@ -1,4 +1,4 @@
-"""Protocols of the parts of the product that the engine calls: loading, the reply cache, indexes, tracking."""
+"""Protocols for the parts of the product that the engine uses: loading, the reply cache, indexes, tracking."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class RunContext(Protocol):
         """Return model or index, and its parts → its memory; None if it is unknown."""
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """Return one sentence per retriever that lacks gold pages. Without ``backends``: those that are known before the
-        load; with them: the others."""
+        """Return one sentence per retriever that lacks gold pages. Without ``backends``: the retrievers known before
+        loading; with them: the others."""
 
     def track(self, run: RunFolder) -> str:
-        """Log a run. Returns '' or one sentence on why that failed."""
+        """Log a run. Returns '' or one sentence on why this failed."""
 
 
 class WorkContext(RunContext, Protocol):
-    """The surroundings of an experiment; ``services.context`` has the one of the workbench."""
+    """The surroundings of an experiment; ``services.context`` implements them for the workbench."""
 
     def load_models(self, llms: tuple[str, ...]) -> Operation[Backends]:
         """Load and hold language models."""
@@ -50,7 +50,7 @@ class WorkContext(RunContext, Protocol):
         """Find or build an index."""
 
     def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
-        """Return the name of the index of a recipe, '' if it is not known yet, and whether it is built."""
+        """Return the name of a recipe's index, '' if not known yet, and whether it is built."""
 
     def index_costs(self, recipes: tuple[IndexRecipe, ...]) -> Operation[str]:
         """Return the costs of the indexes of these recipes, in one sentence."""
@@ -59,4 +59,4 @@ class WorkContext(RunContext, Protocol):
         """Unload models and indexes that were loaded for the experiment, unless they are in use."""
 
     def track_experiment(self, report: ExperimentReport, kind: str) -> str:
-        """Put the runs below one parent in MLflow. Returns '' or one sentence on why that failed."""
+        """Put the runs below one parent in MLflow. Returns '' or one sentence on why this failed."""

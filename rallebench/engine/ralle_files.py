@@ -15,7 +15,7 @@ _DOWNSTREAM = ("accuracy", "em", "f1", "rougel", "has_answer")
 
 
 def output_row(record: Json, episode: Episode) -> dict[str, JsonValue]:
-    """RaLLe's line of ``output.jsonl``: per action its prompt and provenance or answer."""
+    """A line of RaLLe's ``output.jsonl``: per action its prompt and provenance or answer."""
     row: dict[str, JsonValue] = {
         "id": record.get("id"),
         "input": record.get("input"),
@@ -40,7 +40,7 @@ def _provenance(passage: Passage, *, full: bool) -> dict[str, str]:
 
 
 def reduced_row(record: Json, episode: Episode) -> dict[str, JsonValue]:
-    """RaLLe's line of ``output_reduced.jsonl``: all provenance in order, the last answer."""
+    """A line of RaLLe's ``output_reduced.jsonl``: all provenance in order, the last answer."""
     provenance = [_provenance(hit.passage, full=False) for hit in episode.hits]
     return {
         "id": record.get("id"),
@@ -49,7 +49,7 @@ def reduced_row(record: Json, episode: Episode) -> dict[str, JsonValue]:
 
 
 def results(report: RunReport) -> dict[str, JsonValue]:
-    """RaLLe's ``results.json`` from a report, plus the counts that its numbers are means of."""
+    """RaLLe's ``results.json`` from a report, with the counts behind its means."""
     value = {name: mean.value for name, mean in report.metrics.items()}
     return {
         "kilt": {f"KILT-{m}": value[f"KILT-{m}"] for m in _DOWNSTREAM if f"KILT-{m}" in value},
@@ -85,8 +85,8 @@ def write_ralle_files(
     chain: Chain | None,
     config: JsonObject | None,
 ) -> None:
-    """Write RaLLe's files into a run folder, each whole. A failed question stands in ``output.jsonl`` with its
-    error and is left out of ``output_reduced.jsonl``, because it is not an empty answer."""
+    """Write RaLLe's files into a run folder, each whole. A failed question is in ``output.jsonl`` with its error.
+    ``output_reduced.jsonl`` leaves it out, because it is not an empty answer."""
     pairs = [
         (record, episodes[str(record["id"]).strip()])
         for record in records

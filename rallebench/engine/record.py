@@ -29,12 +29,12 @@ from rallebench.core.types import (
 
 _NUMBER = (int, float)
 LARGEST = 2**64
-"""A larger whole number, such as a seed, was never written."""
+"""The bound of whole numbers, such as seeds; a larger one was never written."""
 
 
 class _Form:
-    """The JSON form of a dataclass: its fields in order, as their types say. A field with its default value is left out,
-    unless ``whole``; ``unstored``: fields that are never stored."""
+    """The JSON form of a dataclass: its fields in order, by their types. Fields with default values are left out, unless
+    ``whole``; ``unstored``: fields that are never stored."""
 
     def __init__(
         self, values: type, *, whole: bool = False, unstored: tuple[str, ...] = ()
@@ -67,7 +67,7 @@ class _HitForm(_Form):
     """A hit, flat."""
 
     def __init__(self) -> None:
-        """Read no dataclass: ``to_json`` and ``from_json`` name the fields."""
+        """Read no dataclass, because ``to_json`` and ``from_json`` name the fields."""
 
     def to_json(self, value: Hit) -> dict[str, JsonValue]:
         p = value.passage
@@ -85,20 +85,21 @@ class _HitForm(_Form):
 
 
 def _kind(hint: Any) -> Any:
-    """The JSON of a type: a form for a dataclass, a list with the kind of the elements for a tuple, else Python types."""
+    """The form of a type: of a dataclass its JSON form, of a tuple a list with the form of its elements, else Python
+    types."""
     if is_dataclass(hint):
         return _FORMS.get(hint) or _Form(cast(type, hint))
     if get_origin(hint) is tuple:
         return [_kind(get_args(hint)[0])]
     if get_origin(hint) is Mapping:
         return Mapping
-    if type(None) in get_args(hint):  # of our fields only numbers may be None
+    if type(None) in get_args(hint):  # only numbers may be None
         return (*_NUMBER, type(None))
     return _NUMBER if hint is float else hint
 
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
-    """The function that makes JSON of a field's value; None if the value is JSON already."""
+    """The function that turns a field's value into JSON; None if the value is JSON already."""
     if not isinstance(kind, list):
         return dict if kind is Mapping else None
     if not isinstance(kind[0], _Form):
@@ -108,7 +109,7 @@ def _writer(kind: Any) -> Callable[[Any], Any] | None:
 
 
 def _read(kind: Any, item: Any) -> Any:
-    """The value of an item; TypeError unless it is of its kind, which the keys around it do not show."""
+    """The value of an item. Raises TypeError for a value of another kind, which the keys around it cannot show."""
     if isinstance(kind, list):
         return tuple(_read(kind[0], element) for element in item)
     if isinstance(kind, _Form):
@@ -135,7 +136,7 @@ _OUTCOME = _Form(Outcome, whole=True)
 
 
 def request_to_json(request: Request) -> dict[str, JsonValue]:
-    """A request with its type under ``ask``; settings that were left to the model are left out."""
+    """A request with its type under ``ask``; unset settings are left out."""
     kind = _REQUEST_KINDS[type(request)]
     return {"ask": kind, **_REQUESTS[kind].to_json(request)}
 
@@ -151,7 +152,7 @@ def hit_to_json(hit: Hit) -> dict[str, JsonValue]:
 
 
 def reply_to_json(reply: Reply) -> dict[str, JsonValue]:
-    """A reply without the fields that are as in an empty one (a confidence of 0.0 stays)."""
+    """A reply as JSON, without fields that equal those of an empty reply (a confidence of 0.0 stays)."""
     return _REPLY.to_json(reply)
 
 
@@ -192,8 +193,8 @@ def episode_to_json(episode: Episode) -> dict[str, JsonValue]:
 
 
 class EpisodeHead(NamedTuple):
-    """An episode without its steps, which are most of its line. ``elapsed``: seconds since its session began; ``session``: the
-    time of that beginning, or the name of an import; ``at``: the place of the line in its file, in bytes."""
+    """An episode without its steps, which are most of its line. ``elapsed``: seconds since its session began; ``session``:
+    the time of that beginning, or the name of an import; ``at``: the byte offset of the line in its file."""
 
     qid: str
     answer: str = ""
@@ -213,7 +214,7 @@ class Attempt(NamedTuple):
 
 def head_from_line(raw: bytes, at: int = 0) -> EpisodeHead:
     """The head of an episode's line at ``at``. Raises ValueError, LookupError or TypeError for anything else."""
-    # Inside a JSON text the quotes would be escaped, so the marks are only found around the steps.
+    # Quotes inside a JSON text would be escaped, so the marks only occur around the steps.
     head, steps, rest = raw.partition(b', "steps": [')
     _, session, tail = rest.rpartition(b'], "session": ')
     if steps:
@@ -257,7 +258,7 @@ def score_to_json(score: Score) -> dict[str, JsonValue]:
 def score_from_line(raw: bytes) -> Score:
     """The inverse of ``score_to_json``. Raises LookupError, TypeError or ValueError for anything else."""
     line = json.loads(raw)
-    if not raw.endswith(b"\n"):  # the file is written whole, so no line of it is torn
+    if not raw.endswith(b"\n"):  # the file is written whole, so it has no torn line
         raise ValueError("a torn line")
     value = line["value"]
     if value is not None and (type(value) not in _NUMBER or LARGEST_FIGURE < abs(value) < math.inf):

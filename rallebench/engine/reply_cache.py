@@ -1,8 +1,8 @@
 """The cache of replies: request + backend fingerprint → reply, in one SQLite file.
 
-Edit the last prompt of a chain and only the last step is asked again; kill a run and what was
-answered is not asked twice. A key holds everything that changes the answer. Sampled generations
-are cached only with a seed; replies of tools, which act on the world, never.
+After an edit of a chain's last prompt only the last step is computed again. After a killed run every finished answer is
+reused. A key holds everything that changes the answer. Sampled generations are cached only with a seed; replies of tools,
+which act on the world, never.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from rallebench.engine.record import reply_from_json, reply_to_json, request_to_
 log = logging.getLogger(__name__)
 
 WRITE_LOCK_SECONDS = 30.0
-"""Seconds that one process waits for another's write."""
+"""Seconds for which one process waits for another's write."""
 _SCHEMA = "CREATE TABLE IF NOT EXISTS memo (key TEXT PRIMARY KEY, depth INTEGER, seconds REAL, reply TEXT) WITHOUT ROWID"
 _SELECT = "SELECT depth, seconds, reply FROM memo WHERE key = ?"
 
@@ -38,27 +38,27 @@ class UnwritableError(BackendError):
 
 
 class CachedReply(NamedTuple):
-    """A reply with the cost of its original request: its share of the seconds of a ``batch`` of so many requests."""
+    """A reply with the cost of its original request: its share of the seconds of a ``batch`` (number of requests)."""
 
     reply: Reply
     seconds: float
     batch: int = 1
 
     def step(self, request: Request) -> Step:
-        """The step of the request that the cache answers."""
+        """The step of the request, with the cached reply."""
         return Step(request, self.reply, self.seconds, cached=True, batch=self.batch)
 
 
 class ReplyCache:
     """Cached replies. Safe for several threads, and for several processes (SQLite's WAL).
 
-    ``warning``: one sentence for the user if the replies are in this process only; '' if they are in a file.
+    ``warning``: one sentence for the user if the replies are only in memory; '' if they are in a file.
     """
 
     warning = ""
 
     def __init__(self, path: Path | None) -> None:
-        """``path`` None: the replies are in this process only."""
+        """Open the file ``path``; None: keep the replies in memory only."""
         self._lock = threading.Lock()
         self._damaged = False
         try:
@@ -86,7 +86,7 @@ class ReplyCache:
 
     @staticmethod
     def open(path: Path) -> ReplyCache:
-        """The memory ``path``; where that cannot be written, one of this process only, whose ``warning`` says so.
+        """Open the cache in ``path``. If that cannot be written, keep replies in memory, with a ``warning``.
 
         Raises BackendError for a damaged file.
         """
@@ -115,7 +115,7 @@ class ReplyCache:
         return CachedReply(reply, seconds, batch)
 
     def _find(self, key: str) -> tuple[int, CachedReply] | None:
-        """The row of ``key``; a damaged file has none, which costs time and no answer."""
+        """The row of ``key``. A damaged file has none: that costs time but loses no answer."""
         try:
             with self._lock, closing(self._db.execute(_SELECT, (key,))) as rows:
                 row = rows.fetchone()
@@ -139,7 +139,7 @@ class ReplyCache:
         batch: int = 1,
         keys: Sequence[str | None] = (),
     ) -> None:
-        """Cache the replies of a batch, each with its seconds; of one query the deepest retrieval stays.
+        """Cache the replies of a batch, each with its seconds. For equal queries the deepest retrieval stays.
 
         ``keys``: the ``cache_key`` of each request, if they are known. A full disk costs cached replies, not the run.
         """
@@ -150,7 +150,7 @@ class ReplyCache:
             if key is not None:
                 depth = request.k if isinstance(request, Retrieve) else 0
                 text = json.dumps({**reply_to_json(reply), **shared}, ensure_ascii=False)
-                # Half a surrogate pair, which SQLite cannot hold, stays escaped as JSON has it.
+                # Half a surrogate pair, which SQLite cannot hold, stays escaped as in JSON.
                 text = text.encode("utf-8", "backslashreplace").decode("utf-8")
                 rows.append((key, depth, seconds, text))
         if not rows:
@@ -173,12 +173,12 @@ class ReplyCache:
 
 
 def _write_ahead(db: sqlite3.Connection) -> None:
-    """Let readers and one writer work at once. Of two processes that ask for it at the same moment in a new file, SQLite
-    refuses one without waiting, so that one asks again."""
+    """Let readers and one writer work at once. If two processes request this at the same moment in a new file, SQLite
+    refuses one of them without waiting; that process tries again."""
     deadline = time.monotonic() + WRITE_LOCK_SECONDS
     db.execute(
         "PRAGMA busy_timeout=0"
-    )  # SQLite's own wait might be for the other process, which waits for this one
+    )  # SQLite's own wait might be for the other process, which waits for us
     while True:
         try:
             db.execute("PRAGMA journal_mode=WAL")
@@ -191,7 +191,7 @@ def _write_ahead(db: sqlite3.Connection) -> None:
 
 
 def cache_key(request: Request, backends: Backends) -> str | None:
-    """sha256 over all that changes the reply; None if the reply must not be cached.
+    """sha256 over everything that changes the reply; None if the reply must not be cached.
 
     The k of a retrieval is left out if the hits for a smaller k are the first of those for a larger k.
     """

@@ -1,7 +1,7 @@
-"""A file of rows: JSON lines that a person may edit. Of several lines with one id the last counts.
+"""A file of rows: JSON lines that a person may edit. If several lines have one id, the last counts.
 
-Every row that is written here ends with a ``stamp``: 8 digits over its sources and 8 over itself. A row whose
-second part does not fit, or that has no stamp, is a person's own: it is never made again.
+Every row written here ends with a ``stamp``: 8 digits over its sources and 8 over itself. A row without a stamp, or with a
+second part that does not fit, belongs to a person and is never replaced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ STAMP, FROM = "stamp", "from"
 
 
 class _Place(NamedTuple):
-    """The place of a row in its file, and facts about it that are needed without reading it again."""
+    """The place of a row in its file, and facts about it, so that the row need not be read again."""
 
     offset: int
     stamp: str
@@ -42,7 +42,7 @@ def short(value: JsonValue) -> str:
 
 
 class RowFile:
-    """The rows. Memory holds their places only, about 300 bytes a row. ``summary``: see ``RowsRequest``."""
+    """The rows. Memory holds only their places, about 300 bytes per row. ``summary``: see ``RowsRequest``."""
 
     def __init__(self, path: Path) -> None:
         """Read the stored rows. Raises BadFileError, with the line, for a line that is not a row."""
@@ -82,7 +82,7 @@ class RowFile:
         self._end = offset
 
     def _row(self, number: int, raw: bytes) -> Row | None:
-        """The row of a line; None for a last line that was cut when its process was killed."""
+        """The row of a line; None for a last line that a killed process left incomplete."""
         try:
             row = json.loads(raw.decode("utf-8-sig" if number == 1 else "utf-8"))
         except ValueError as error:
@@ -100,7 +100,7 @@ class RowFile:
         return row
 
     def _check(self, offset: int, own: Mapping[str, str], types: Mapping[str, set[str]]) -> None:
-        """Raise BadFileError for a person's row with a value of another type than the rows made here have."""
+        """Raise BadFileError if a person's row has a value of another type than our rows."""
         for name, kind in own.items():
             known = types.get(name, {NULL})
             if (
@@ -117,7 +117,7 @@ class RowFile:
             )
 
     def _enter(self, offset: int, row: Row) -> bool:
-        """Take a row in. Returns True if it is a person's own."""
+        """Add a row. Returns True if it belongs to a person."""
         stamp, _, own = str(row.get(STAMP, "")).partition(".")
         edited = not own or own != _own(row)
         place = _Place(offset, stamp, edited, bool(row.get("error")))
@@ -127,7 +127,7 @@ class RowFile:
     # ── reading ────────────────────────────────────────────────────────
 
     def has(self, source: str, stamp: str) -> bool:
-        """Return whether ``source`` needs no new rows: some are current or edited by a person, and no unedited one failed."""
+        """Return whether ``source`` needs no new rows: it has current or edited rows, and no unedited row failed."""
         places = self._current(source, stamp).values()
         return bool(places) and not any(place.failed and not place.edited for place in places)
 
@@ -139,7 +139,8 @@ class RowFile:
         }
 
     def settle(self, inputs: Iterable[tuple[str, str]]) -> None:
-        """From now on iterate over the rows of these inputs (id, stamp), in this order, then over a person's own."""
+        """From now on iterate over the rows of these inputs (id, stamp), in this order, then over added rows of a
+        person."""
         self._order = list(inputs)
         known = {source for source, _ in self._order}
         for source, places in self._places.items():
@@ -163,7 +164,7 @@ class RowFile:
                     yield _read(handle.readline(), place)
 
     def read(self, shape: type[T]) -> Iterator[T]:
-        """The settled rows as a dataclass of those fields that the caller reads."""
+        """The settled rows, as a dataclass with the fields that the caller needs."""
         return (fill(shape, row) for row in self)
 
     def read_kept(self, shape: type[T]) -> Iterator[T]:
@@ -171,7 +172,7 @@ class RowFile:
         return (fill(shape, row) for row in self if row["keep"])
 
     def read_first(self, source: str, shape: type[T]) -> T:
-        """The first row of an input as a dataclass. Raises KeyError if it has none."""
+        """The first row of an input as a dataclass. Raises KeyError if there is none."""
         return fill(shape, self.row(source))
 
     def __len__(self) -> int:
@@ -179,7 +180,7 @@ class RowFile:
         return len(self._order)
 
     def row(self, source: str) -> Row:
-        """The first row of an input. Raises KeyError if it has none."""
+        """The first row of an input. Raises KeyError if there is none."""
         place = next(reversed(self._places[source].values()))
         with open(self.path, "rb") as handle:
             handle.seek(place.offset)
@@ -202,7 +203,7 @@ class RowFile:
             self._places.setdefault(source, {})[name] = place
 
     def _end_last_line(self) -> None:
-        """End the last line, which an editor may have left open: it is a person's row and no torn one."""
+        """End the last line if an editor left it open: it is a person's row, not a torn line."""
         if self._unended:
             with open(self.path, "ab") as handle:
                 handle.write(b"\n")
@@ -215,7 +216,7 @@ class RowFile:
 
 
 def _type_name(value: JsonValue) -> str:
-    """The type of a JSON value in words; for a list with the type of its values, if they have one.
+    """The type of a JSON value in words; for a list also the type of its values, if they share one.
 
     >>> _type_name(["a", "b"]), _type_name([]), _type_name(["a", 1]), _type_name(2.5)
     ('a list (a text each)', 'a list', 'a list of several types', 'a number')
@@ -229,7 +230,7 @@ def _type_name(value: JsonValue) -> str:
 
 
 def _has_list(kind: str, known: Iterable[str]) -> bool:
-    """Return whether a list is expected: an empty one does not say of what."""
+    """Return whether a list is expected. An empty list does not show the type of its values."""
     return kind.startswith(LIST) and any(other.startswith(LIST) for other in known)
 
 
@@ -249,7 +250,7 @@ def _own(row: JsonObject) -> str:
 
 
 def _read(line: bytes, place: _Place) -> Row:
-    """``edited``: whether a person changed or wrote the row."""
+    """``edited``: True if a person changed or wrote the row."""
     row: Row = json.loads(line.decode("utf-8-sig"))
     return {**row, "keep": row.get("keep", True), "edited": place.edited}
 
@@ -258,11 +259,11 @@ def _read(line: bytes, place: _Place) -> Row:
 
 COSTS = ("calls", "prompt_tokens", "completion_tokens", "seconds")
 COSTS_FIELD = "asked"
-"""The field of a row with the cost of its requests; of the rows of one input only the first has it."""
+"""The field of a row with the cost of its requests. Only the first row of an input has it."""
 
 
 def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
-    """The rows, the first with the cost of their requests: calls, tokens (null where none were counted) and seconds."""
+    """Return the rows, the first with the cost of their requests: calls, tokens (null if not counted) and seconds."""
     steps = [step for step in episode.steps if isinstance(step.request, Generate)]
     if not steps and not episode.error:
         yield from rows
@@ -280,7 +281,7 @@ def with_costs(rows: Iterable[Row], episode: Episode) -> Iterator[Row]:
 
 
 def count_rows(rows: RowFile, new: int = 0) -> StageCounts:
-    """Count the rows of a stage, of which ``new`` are made now."""
+    """Count the rows of a stage; ``new`` of them are from this session."""
     totals: Counter[str] = Counter()
     left_out: Counter[str] = Counter()
     costs: dict[str, float] = dict.fromkeys(COSTS, 0)

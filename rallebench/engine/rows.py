@@ -1,4 +1,4 @@
-"""Fill a file of rows: inputs without rows get them from a function, or from models through the one loop."""
+"""Fill a file of rows: a function, or models through the one loop, gives the rows of inputs that have none."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredSummary:
-    """The entry of a file of rows in ``summaries.json``. ``source``: a digest of the source of its inputs; ``content``: the summary
-    of its request."""
+    """The entry of a file of rows in ``summaries.json``. ``source``: a digest of the inputs' source; ``content``: the
+    summary in its request."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
 
@@ -69,7 +69,7 @@ class _LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class _Summary:
-    """The checked part of a summary; its other entries are the experiment's own."""
+    """The checked part of a summary. Further entries belong to the experiment."""
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
 
@@ -90,12 +90,12 @@ class RowsFiller:
         self.filled: list[FilledRows] = []
 
     def fill(self, request: RowsRequest[In]) -> Operation[RowFile]:
-        """The rows of one request. Raises RalleError; rows that came before stay in the file."""
+        """Fill the rows of one request. Raises RalleError; finished rows stay in the file."""
         rows = RowFile(self._folder / f"{request.label}.jsonl")
         self._files.append(rows)
         try:
             summaries = read_summaries(self._folder)
-        except BadFileError:  # made anew below, from the inputs
+        except BadFileError:  # made again below, from the inputs
             summaries = {}
         before = summaries.get(request.label)
         new, mark = 0, short(request.source)
@@ -119,7 +119,7 @@ class RowsFiller:
             rows.close()
 
     def _make(self, request: RowsRequest[In], rows: RowFile) -> Operation[int]:
-        """The rows of a request that asks no model."""
+        """Make the rows of a request without a model."""
         assert request.make is not None
         settled, new = [], 0
         for entry in request.inputs():
@@ -138,7 +138,7 @@ class RowsFiller:
         return new
 
     def _ask(self, request: RowsRequest[In], rows: RowFile) -> Operation[int]:
-        """The rows of a request that asks models; each is written as it comes."""
+        """Make the rows of a request with models; each row is written as it arrives."""
         assert request.read is not None
         inputs = {entry.id: (entry, short(request.depends_on(entry))) for entry in request.inputs()}
         todo = [name for name, (_, stamp) in inputs.items() if not rows.has(name, stamp)]
@@ -183,7 +183,7 @@ class RowsFiller:
 
 
 def flows(request: RowsRequest[In], inputs: Mapping[str, In]) -> Callable[[Question], Flow]:
-    """The flow that asks about an input; its id is the question's."""
+    """The flow for an input. Its id is the question's."""
     ask = request.flow
     assert ask is not None
     return lambda question: ask(inputs[question.qid])

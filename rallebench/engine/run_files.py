@@ -1,4 +1,4 @@
-"""``run.json`` and ``state.json`` as values: only this module knows their keys."""
+"""``run.json`` and ``state.json`` as values. Only this module knows their keys."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Text = Annotated[str, Field(max_length=100_000)]
 
 @dataclass(frozen=True, slots=True)
 class RunDescription:
-    """The content of ``run.json``: the specification of a run and the conditions that it was made under.
+    """The content of ``run.json``: the specification of a run and the conditions under which it was made.
 
-    ``fingerprint`` covers ``spec``. ``metrics``: registered metrics and judges. ``asks_models``: retrievers that ask language
-    models themselves. ``memory``: model or index → the memory that it took, None if unknown; None if it was not recorded.
-    ``path``: the file, for errors.
+    ``fingerprint`` covers ``spec``. ``metrics``: registered metrics and judges. ``asks_models``: retrievers that ask
+    language models themselves. ``memory``: model or index → its memory, None if unknown; None instead of the mapping if
+    not recorded. ``path``: the file, for errors.
     """
 
     name: str
@@ -58,12 +58,12 @@ class RunDescription:
 
     @property
     def dataset_source(self) -> str:
-        """The file of the dataset, or its name if it had none."""
+        """The file of the dataset, or its name if there was no file."""
         return self.dataset_file or self.spec.dataset
 
     @property
     def dataset_sha256(self) -> str:
-        """The checksum of the whole file of the dataset, '' for questions without one."""
+        """The checksum of the whole file of the dataset, '' without a file."""
         return str(self.spec.settings.get("dataset_sha256") or "")
 
     @property
@@ -165,9 +165,9 @@ class RunDescription:
 class RunState:
     """The content of ``state.json``: the progress of a run, for other processes.
 
-    ``state``: ``running``, ``answered``, ``scoring``, ``done``, ``stopped``, ``failed`` or ``interrupted``. ``rate``: questions per
-    second; ``means``: metric → (mean so far, number of questions); both are only known while it runs. ``peak_memory``: the most
-    bytes that the process held, known at its end. ``updated``: seconds since 1970.
+    ``state``: ``running``, ``answered``, ``scoring``, ``done``, ``stopped``, ``failed`` or ``interrupted``. ``rate``:
+    questions per second; ``means``: metric → (mean so far, number of questions); both are only known while it runs.
+    ``peak_memory``: the most bytes that the process held, known at the end. ``updated``: seconds since 1970.
     """
 
     state: Annotated[str, Field(pattern="^[a-z]{1,20}$")]
@@ -225,7 +225,7 @@ def _memory(size: _Size | None) -> Memory | None:
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """The checked part of the settings; their other entries are the flow's own."""
+    """The checked part of the settings. Further entries belong to the flow."""
 
     chain: Json | None = None
     agent: AgentIdentity | None = None
@@ -244,7 +244,7 @@ class _Spec:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """``run.json``. One of an early version lacks fields."""
+    """``run.json``. Early versions lack fields."""
 
     fingerprint: str
     spec: _Spec

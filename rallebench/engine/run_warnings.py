@@ -12,7 +12,8 @@ from rallebench.core.types import Episode, Generate
 
 
 def judgements(names: Iterable[str], backends: Backends) -> dict[str, tuple[int, int]]:
-    """Retriever → (judgements asked, those that could not be read) until now, where a language model re-ranks."""
+    """Retriever → (judgements requested, unreadable judgements) so far, for retrievers in which a language model
+    re-ranks."""
     return {
         name: counts
         for name in names
@@ -23,7 +24,8 @@ def judgements(names: Iterable[str], backends: Backends) -> dict[str, tuple[int,
 def unread(
     before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
 ) -> tuple[str, ...]:
-    """One sentence per re-ranker whose judgements could not all be read in between; both map to (asked, unread)."""
+    """One sentence per re-ranker with unreadable judgements between two counts, each retriever → (requested,
+    unreadable)."""
     sentences = []
     for name, counts in after.items():
         requests, unparsed = (now - then for now, then in zip(counts, before[name]))
@@ -36,7 +38,7 @@ def unread(
 
 
 def refused_to(names: Iterable[str], backends: Backends) -> tuple[str, ...]:
-    """One sentence per re-ranker whose model's server refuses fields of its requests."""
+    """One sentence per re-ranker whose server refuses fields of its requests."""
     return tuple(
         f"The judgements of {name!r} {LACKING['refused'].format(fields=', '.join(fields))}"
         for name in names
@@ -45,7 +47,7 @@ def refused_to(names: Iterable[str], backends: Backends) -> tuple[str, ...]:
 
 
 def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
-    """One sentence if a flow would offer its functions as tools and the model drops these. A server may be asked for that."""
+    """One sentence if the model drops tools that a flow would offer. To find out, a server may be sent a request."""
     if not flow.offers_tools:
         return ()
     return tuple(
@@ -56,7 +58,7 @@ def lost_tools(flow: FlowSpec, backends: Backends) -> tuple[str, ...]:
 
 
 class ReplyCounts:
-    """Replies that lack a requested part, by model."""
+    """Counts replies without a requested part, by model."""
 
     def __init__(self) -> None:
         self._requests: Counter[tuple[str, str]] = Counter()
@@ -65,7 +67,7 @@ class ReplyCounts:
         self._refused: defaultdict[str, dict[str, None]] = defaultdict(dict)
 
     def count(self, episode: Episode) -> None:
-        """Count the replies of an episode. An empty one has no tokens, so it lacks no log-probabilities."""
+        """Count the replies of an episode. An empty reply has no tokens, so its log-probabilities are not missing."""
         before = Counter(self._lacking)
         for step in episode.steps:
             request, reply = step.request, step.reply
@@ -100,7 +102,7 @@ class ReplyCounts:
         self._lacking[llm, option] += lacking
 
     def sentences(self) -> tuple[str, ...]:
-        """One sentence per model and option that replies lack."""
+        """One sentence per model and missing option."""
         return tuple(
             f"{count} of {self._requests[llm, option]} replies of {llm!r} "
             f"{LACKING[option].format(fields=', '.join(self._refused[llm]))} "
@@ -118,7 +120,7 @@ WITHOUT_TOOLS: Mapping[str, str] = {
     "auto": "so the functions are called in text; a model whose template has tools calls them itself.",
     "always": "so it is not told of any function; set protocol (of BARAG: calls) to auto or text to call them in text.",
 }
-"""When tools are offered → the consequence if they are dropped."""
+"""Tool offer (``auto``, ``always``) → the consequence if the model drops the tools."""
 
 LACKING: Mapping[str, str] = {
     "logprobs": (
@@ -158,10 +160,10 @@ LACKING: Mapping[str, str] = {
     ),
 }
 WITHHELD = re.compile("^refusal$|content_?filter|safety|sensitive|recitation|blocklist|prohibited")
-"""Finish reasons of answers that were held back."""
+"""Finish reasons of withheld answers."""
 
 REFUSED = re.compile(r"The server refuses (.+?); it was asked without\.")
-"""The note of a reply that the server gave only without some fields of the request."""
+"""The note on a reply if the server refused fields of the request and gave it only without them."""
 
 FORMLESS = (
     "does not fit the",
@@ -169,4 +171,4 @@ FORMLESS = (
     "is not JSON",
     "reached max_tokens before its",
 )
-"""Words of the notes of replies that lack their form (``core.formats``)."""
+"""Phrases in the notes of replies that do not have the requested form (``core.formats``)."""

@@ -1,4 +1,4 @@
-"""Stored episodes × gold → scores → report. A second pass: a new metric never asks a model again."""
+"""Stored episodes × gold → scores → report. A second pass, so a new metric never needs new answers."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from rallebench.metrics.scorers import metric_scorers
 class ScoreSeries:
     """A column of scores over questions, in their order.
 
-    ``values``: None is *not scored*; ``notes``: the reason, or another remark, '' without one. ``corpus_level``: the score
-    over all scored answers at once, such as corpus BLEU, which is not a mean; None for a metric without one.
+    ``values``: None is *not scored*; ``notes``: the reason or another remark, '' without one. ``corpus_level``: the score
+    over all scored answers at once, such as corpus BLEU (not a mean); None for a metric without such a score.
     """
 
     column: ScoreColumn
@@ -60,9 +60,9 @@ UNSCORED = ScoreRow({})
 def score_pairs(
     scorers: Iterable[Scorer], pairs: Sequence[Pair], judgements: Judgements | None = None
 ) -> dict[str, ScoreSeries]:
-    """Return column → scores of ``pairs``; all scores of answers come from here.
+    """Return column → scores of ``pairs``. All scores of answers are computed here.
 
-    A failed question is not scored. A judge without ``judgements`` has no columns; of two columns with one name the later
+    A failed question is not scored. A judge without ``judgements`` has no columns. If two columns share a name, the later
     one counts.
     """
     errors = [pair.episode.error for pair in pairs]
@@ -100,7 +100,7 @@ def score_metrics(names: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Scor
 
 
 def score_episode(episode: Episode, example: Example, names: Sequence[str]) -> list[Score]:
-    """One Score per metric; a failed question is not scored, and says why."""
+    """One Score per metric. The score of a failed question is None, with a note."""
     pairs = [Pair(example, episode)]
     return _flatten_scores(pairs, score_metrics(names, pairs))
 
@@ -119,13 +119,13 @@ def stored_examples(folder: RunFolder) -> list[Example]:
 
 
 def read_example(record: Json, where: object) -> Example:
-    """The question of a run's record with its gold; ``where``: the file that an error names."""
+    """The question of a run's record with its gold; ``where``: the file for errors."""
     question = Question(record_id(record, str(where)), record["input"])
     return Example(question, read_gold(record, str(where)), record)
 
 
 def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
-    """``stored_examples`` of each run; runs with the same file of questions share one list."""
+    """``stored_examples`` of each run. Runs with equal files of questions share one list."""
     digests = [run.questions_sha256() for run in runs]
     lists = {digest: stored_examples(run) for digest, run in dict(zip(digests, runs)).items()}
     return [lists[digest] for digest in digests]
@@ -134,7 +134,7 @@ def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
 def make_report(
     folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
 ) -> tuple[RunReport, list[Score]]:
-    """The report of all answers so far, and the scores behind it."""
+    """The report of all answers so far, with the scores behind it."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
     pairs = [Pair(example, episodes[example.question.qid]) for example in answered]
@@ -185,7 +185,7 @@ def make_report(
 
 
 def _headline(scored: Sequence[str], examples: Sequence[Example]) -> str:
-    """Return the metric that decides, '' if it is the usual one."""
+    """Return the deciding metric, '' for the usual one."""
     decided = deciding_metric(scored, graded=is_graded(examples))
     return decided if decided != deciding_metric(scored) else ""
 
@@ -193,7 +193,7 @@ def _headline(scored: Sequence[str], examples: Sequence[Example]) -> str:
 def _intervals(
     scored: Mapping[str, ScoreSeries], clusters: Clusters, pairs: Sequence[Pair]
 ) -> dict[str, Estimate]:
-    """Metric → mean; the units of times are batches, those of all else articles."""
+    """Metric → mean. The units are batches for times, articles for other metrics."""
     qids = [pair.episode.qid for pair in pairs]
     ranges = {name: series.column.range for name, series in scored.items()}
     intervals: dict[str, Estimate] = {}
@@ -212,7 +212,7 @@ def is_timed(name: str) -> bool:
 
 
 def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
-    """Metric → its most frequent reason, of the metrics that no question is scored by."""
+    """Metric → the most frequent reason, for metrics without any score."""
     reasons: dict[str, str] = {}
     for name, series in scored.items():
         if series.notes and all(value is None for value in series.values):
@@ -223,8 +223,8 @@ def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class OwnScores:
-    """The scores by a run's own scorers. ``values``: column → question id → value, of the questions that did not fail, in
-    the order asked; ``means``: of all columns over the same questions, by the articles of the examples."""
+    """The scores by a run's own scorers. ``values``: column → question id → value, for questions that did not fail, in the
+    order asked; ``means``: of all columns over the same questions, clustered by the articles of the examples."""
 
     columns: tuple[ScoreColumn, ...]
     values: Mapping[str, Mapping[str, float | None]]
@@ -258,7 +258,7 @@ def own_scores(
 
 
 def metric_ranges(names: Iterable[str]) -> dict[str, Bounds]:
-    """Metric → (lowest, highest) value, None = no bound, for the intervals of means."""
+    """Metric → (lowest, highest) value for the intervals of means; None = no bound."""
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
 
@@ -280,8 +280,8 @@ def score_run(
 ) -> RunReport:
     """Score all stored answers, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
-    ``scorers`` score ``own_examples``, whose gold may hold more than the records. ``judges``: their passes, for the report.
-    ``answers``: those of the folder, if the caller has read them.
+    ``scorers`` score ``own_examples``, whose gold may hold more than the records. ``judges``: their passes, for the
+    report. ``answers``: the folder's, if already read.
     """
     answers = answers or folder.answers()
     episodes = answers.episodes
@@ -305,8 +305,8 @@ def score_run(
 
 
 def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
-    """Question id → the measured times that it shares with others of its batch, as ``costs.jsonl`` has them; {} before the
-    first scoring and for predictions of another program. Raises BadFileError."""
+    """Question id → the measured times that it shares with its batch, from ``costs.jsonl``; {} before the first scoring
+    and for imported predictions. Raises BadFileError."""
     path = folder.path / COSTS
     try:
         raw = path.read_bytes().splitlines()
@@ -324,6 +324,6 @@ def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
 
 
 def stored_cost(folder: RunFolder) -> Cost:
-    """Return the cost of a run so far, from its report or counted now. Raises BadFileError for a damaged run."""
+    """Return the cost of a run so far, from its report or computed now. Raises BadFileError for a damaged run."""
     report = folder.report()
     return report.cost if report and report.cost else _cost(folder.description(), folder.answers())

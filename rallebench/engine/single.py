@@ -1,4 +1,4 @@
-"""One flow, live: every step as it starts and ends, the model's text as it is written; and the rest of an earlier flow."""
+"""Run one flow live: the start and end of every step, and the model's text as it arrives. Also resume an earlier flow."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def run_one(
     reply_cache: ReplyCache | None = None,
     stream: bool = False,
 ) -> Iterator[Event]:
-    """Yield events, the Episode last. Errors end in the Episode, never in an exception, but for a stop (StoppedError).
+    """Yield events, the Episode last. An error is part of the Episode and never raised, except StoppedError.
 
-    Closing the iterator stops the flow, also in the middle of a stream.
+    Closing the iterator stops the flow, even in the middle of a stream.
     """
     steps: list[Step] = []
     reply: Reply | None = None
@@ -56,14 +56,14 @@ def run_one(
         raise
     except Exception as error:
         lost = time.perf_counter() - started if started is not None else 0.0
-        cause = flow_error(error).with_traceback(None)  # its frames hold the backends
+        cause = flow_error(error).with_traceback(None)  # its frames hold references to the backends
         yield Episode(qid, workflow, tuple(steps), None, str(cause), lost, cause)
     finally:
         flow.close()
 
 
 def answer_one(request: Request, backends: Backends, reply_cache: ReplyCache | None = None) -> Step:
-    """Ask one request, unless its reply is cached. Raises RalleError."""
+    """Answer one request, from the cache if possible. Raises RalleError."""
     for piece in _ask(request, backends, reply_cache, stream=False):
         if isinstance(piece, Step):
             return piece
@@ -108,8 +108,8 @@ def _ask(
 def resume_from(flow: Flow, replies: Sequence[Reply]) -> Flow:
     """The rest of ``flow`` after its first requests, which ``replies`` answer in order.
 
-    The replies are those of an earlier episode's steps, the last one possibly edited. A paused program (PAL) cannot be
-    resumed: for such an episode, pass only the replies before the program began.
+    The replies come from an earlier episode's steps, the last one possibly edited. A paused program (PAL) cannot be
+    resumed: for such an episode, pass only the replies from before the program began.
     """
     try:
         request = next(flow)

@@ -1,4 +1,4 @@
-"""Charge the calls of a run to a spending limit: replies from the cache cost nothing, and an unknown cost ends the run."""
+"""Charge the calls of a run to a spending limit. Cached replies cost nothing; an unknown cost ends the run."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from rallebench.engine.cost import dollars
 
 
 def charged_prices(backends: Backends) -> Prices:
-    """Return language model → prices for a run with a spending limit; those that this program runs itself are free.
+    """Return language model → prices for a run with a spending limit. Models that this program runs itself are free.
 
-    Raises UsageError for a model behind a server without prices, and for a retriever that asks a language model itself.
+    Raises UsageError for a server's model without prices, and for a retriever that asks a language model itself.
     """
     prices = {}
     for name, llm in backends.llms.items():

@@ -27,9 +27,10 @@ FEWEST_PAIRED = 10
 """Clusters below which a difference has no interval."""
 FLIPS, MOST_FLIPS, EXACT = 10_000, 100_000, 13
 AMPLE, WIDER = 50, 200
-"""With G < AMPLE clusters the ends lie 1 + (AMPLE − G) / WIDER times as far from the difference: skewed differences need it."""
+"""With G < AMPLE clusters the ends are moved 1 + (AMPLE − G) / WIDER times as far from the difference, for skewed
+differences."""
 AT_BOUND = 1e-6
-"""Share of a metric's range within which a value is its bound; KILT's ROUGE-L of equal texts is 0.999999995."""
+"""Share of a metric's range within which a value counts as a bound: KILT's ROUGE-L of equal texts is 0.999999995."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +57,8 @@ def means(
 ) -> dict[str, Estimate]:
     """Metric → estimate. Columns have equal length, one entry per question, None = not scored.
 
-    ``clusters``: the cluster of each question, by default its own. ``ranges``: metric → (lowest, highest) value, None = no
-    bound; a metric that is not named has no bounds.
+    ``clusters``: the cluster of each question; by default each question is its own. ``ranges``: metric → (lowest, highest)
+    value, None = no bound; an absent metric has no bounds.
     """
     intervals = {}
     for name, column in columns.items():
@@ -80,7 +81,7 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Estima
     if len(sizes) < FEWEST:
         return Estimate(mean, None, None, n)
     error, freedom = _error(values, totals, sizes)
-    # A bound that a value lies beyond is wrong, so it is not used.
+    # A bound that some value exceeds must be wrong, so it is ignored.
     low, high = bounds
     low = None if low is not None and values.min() < low else low
     high = None if high is not None and values.max() > high else high
@@ -93,14 +94,14 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Estima
         return Estimate(mean, least, mean + half if high is None else min(high, mean + half), n)
     share = min(1.0, max(0.0, (mean - low) / (high - low)))
     if exact and np.ptp(values) <= NOISE and AT_BOUND < share < 1 - AT_BOUND:
-        # One value everywhere, and it is no bound, as precision@5 with one gold page: it does not vary as hits and misses do.
+        # One value everywhere, not a bound, as precision@5 with one gold page: it does not vary as hits and misses do.
         return Estimate(mean, None, None, n)
     if exact:
         # Every cluster has the same mean: Clopper and Pearson 1934, with as many trials as clusters of equal size.
         ends = _clopper_pearson(share, float(sizes.sum() ** 2 / (sizes**2).sum()))
     else:
         per_trial = error**2 / (share * (1 - share) * (high - low) ** 2)
-        # Few clusters show too little of how alike the questions of an article are: count them as partly the same.
+        # Few clusters hardly show how alike the questions of an article are: count them as partly equal.
         alike = max(0.0, 1 - len(sizes) / AMPLE) / 2
         per_trial = max(per_trial, (1 - alike) * per_trial + alike / len(sizes))
         ends = _agresti_coull(share, 1 / per_trial, float(special.stdtrit(freedom, 1 - LEVEL / 2)))
@@ -109,7 +110,7 @@ def _mean(values: Floats, labels: Any, bounds: Sequence[float | None]) -> Estima
 
 
 def _agresti_coull(share: float, trials: float, t: float) -> tuple[float, float]:
-    """Wilson's score interval, made wider where the share is near 0 or 1: few articles understate their own spread there."""
+    """Wilson's score interval, widened if the share is near 0 or 1: few articles understate their own spread there."""
     widened = trials + t * t
     middle = (share * trials + t * t / 2) / widened
     half = t * math.sqrt(middle * (1 - middle) / widened)
@@ -176,7 +177,8 @@ def _freedom(sizes: Floats, rho: float) -> float:
 def difference(
     gaps: Floats, clusters: Sequence[int | str] | None = None, comparisons: int = 1, seed: int = 0
 ) -> Difference:
-    """The mean of (n,) paired differences, n ≥ 1; ``clusters`` as for ``means``; ``comparisons``: how many the table has."""
+    """The mean of (n,) paired differences, n ≥ 1; ``clusters`` as for ``means``; ``comparisons``: number of comparisons in
+    the table."""
     labels = np.arange(len(gaps)) if clusters is None else clusters
     totals, sizes = _by_cluster(gaps, labels)
     mean, count = float(totals.sum() / sizes.sum()), len(sizes)
@@ -184,7 +186,7 @@ def difference(
     if count < FEWEST_PAIRED:
         return Difference(mean, None, None, None, None, error, count, TOO_FEW)
     if mean < 0:
-        # Both runs change places: the same flips, so that the result only changes its sign.
+        # If both runs change places, the flips are the same, so the result only changes its sign.
         other = difference(-gaps, clusters, comparisons, seed)
         low = None if other.high is None else -other.high
         high = None if other.low is None else -other.low
@@ -203,23 +205,23 @@ def difference(
         return Difference(mean, None, None, p, corrected, error, count, TOO_FEW)
     low = mean - wide * (mean - _end(below, LEVEL / comparisons, total))
     high = mean + wide * (-_end(-above, LEVEL / comparisons, total) - mean)
-    # The two are one function read both ways; only the last bit can differ.
+    # Both are one function read in two ways; only the last bit can differ.
     low = min(low, 0.0) if corrected >= LEVEL else max(low, math.ulp(0.0))
     return Difference(mean, low, high, p, corrected, error, count, "")
 
 
 def widening(clusters: int) -> float:
-    """The factor by which the ends of an interval lie farther from the difference over few clusters."""
+    """The factor by which few clusters move the ends of an interval away from the difference."""
     return 1 + max(0, AMPLE - clusters) / WIDER
 
 
 def _flipped_means(
     totals: Floats, sizes: Floats, scale: float, comparisons: int, seed: int
 ) -> tuple[Floats, Floats, int]:
-    """For every flip of the clusters' signs the lower and the higher of two means, of the clusters with + and of those with −.
+    """For every flip of the clusters' signs, the lower and the higher of two means: of the clusters with + and with −.
 
-    A shift by δ makes the flip at least as extreme as what was observed exactly where δ lies between the two. All flips
-    up to EXACT clusters, random ones beyond; returned with their number, the unchanged signs included.
+    A shift by δ makes a flip at least as extreme as the observation exactly if δ lies between the two means. Up to EXACT
+    clusters all flips are used, beyond that random ones. Returned with their number, unchanged signs included.
     """
     count = len(sizes)
     if count <= EXACT:
@@ -238,10 +240,10 @@ def _flipped_means(
 def _sums_of_flips(totals: Floats, sizes: Floats, flips: Any) -> tuple[Floats, Floats]:
     """For every flip, (flips, bytes) with a bit for each cluster, the sums of ``totals`` and ``sizes`` over its set bits.
 
-    Eight clusters have 256 sums: they are looked up by their byte, which is far faster than a product with every bit.
+    Eight clusters have 256 sums. Looking them up by byte is far faster than a product over every bit.
     """
     bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.complex128)
-    # A cluster is one complex number: its total the real part, its size the imaginary one.
+    # A cluster is one complex number: its total is the real part, its size the imaginary one.
     pairs = np.zeros(8 * flips.shape[1], dtype=np.complex128)
     pairs[: len(totals)] = totals + 1j * sizes
     sums = np.zeros(len(flips), dtype=np.complex128)
@@ -252,18 +254,19 @@ def _sums_of_flips(totals: Floats, sizes: Floats, flips: Any) -> tuple[Floats, F
 
 @lru_cache(maxsize=1)
 def _random_bits(count: int, flips: int, seed: int) -> Any:
-    """(flips, count / 8 rounded up) bytes, a bit for every cluster; kept, for a table has many comparisons over the same articles."""
+    """(flips, count / 8 rounded up) bytes, a bit for every cluster. Cached, because a table has many comparisons over the
+    same articles."""
     return np.random.default_rng(seed).integers(0, 256, (flips, -(-count // 8)), dtype=np.uint8)
 
 
 def _steps(ends: Floats, total: int) -> tuple[Floats, Floats]:
-    """(distinct ends, mid-p at each): what lies below, half of what lies there, and the unchanged signs, over all."""
+    """(distinct ends, mid-p at each): the count below, half of the count at the end, and the unchanged signs, over all."""
     places, counts = np.unique(ends, return_counts=True)
     return places, (1 + np.cumsum(counts) - counts / 2) / total
 
 
 def _mass(ends: Floats, at: float, total: int) -> float:
-    """p of a true difference of ``at``, below the observed one; linear between the steps."""
+    """p of a true difference ``at`` below the observed one; linear between the steps."""
     places, mass = _steps(ends, total)
     return float(np.interp(at, places, mass, left=1 / total))
 

@@ -1,4 +1,4 @@
-"""The folder of a run: its request, every answer as it came, scores and costs.
+"""The folder of a run: its request, its answers in order of arrival, scores and costs.
 
 ``run.json`` specification, fingerprints, versions · ``questions.jsonl`` the records asked ·
 ``episodes.jsonl`` a line per attempt, the last line of a question counts ·
@@ -51,13 +51,13 @@ from rallebench.engine.record import (
 from rallebench.engine.run_files import RUN_MEND, STATE_MEND, RunDescription, RunState
 
 TITLE, LONGEST_TITLE, TITLE_MEND = "title.json", 200, "rename the run"
-"""The file with a user's own title of a run; characters."""
+"""The file with a user's title of a run; its most characters; the mend for a damaged one."""
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
 JUDGES = "judges"
-"""The folder of the judges' passes in a run's folder."""
+"""The folder for judges' passes inside a run's folder."""
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
 LOCK, LOCK_PATIENCE = "run.lock", 0.2
-"""Seconds: a process that looks whether the lock is held holds it for a moment."""
+"""The lock file; seconds to wait for it, because a process that checks the lock holds it for a moment."""
 
 T = TypeVar("T")
 
@@ -84,8 +84,8 @@ class _Title:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The stored answers of a run: the last episode of every question, the failed attempts before them (those that can be
-    read), and the wall time of all its sessions in seconds, model loading excluded."""
+    """The stored answers of a run: the last episode of every question, its earlier failed attempts (as far as readable),
+    and the wall time of all sessions in seconds, model loading excluded."""
 
     episodes: dict[str, Episode]
     earlier: tuple[Episode, ...]
@@ -130,7 +130,7 @@ class RunFolder:
 
     @staticmethod
     def open(runs: Path, name: str) -> RunFolder:
-        """The folder of an existing run; UsageError if there is none."""
+        """Open the folder of an existing run. Raises UsageError if there is none."""
         path = Path(runs) / checked_run_name(name)
         if not (path / RUN).exists():
             have = ", ".join(folder.name for folder in list_runs(runs)[:10]) or "none yet"
@@ -149,7 +149,7 @@ class RunFolder:
             raise self.mismatch(stored.spec, requested.spec)
 
     def mismatch(self, stored: RunSpec, requested: RunSpec) -> MismatchError:
-        """The error for a request whose specification is not that of this run; the sentence names both sides."""
+        """The error for a request with another specification than this run; the sentence names both sides."""
         return MismatchError(
             f"The run {self.name!r} {difference(stored.to_json(), requested.to_json())}. Use another run name for the new settings."
         )
@@ -162,7 +162,7 @@ class RunFolder:
         return parse(read_sealed(path, TITLE_MEND), _Title, path, TITLE_MEND).title
 
     def set_title(self, title: str) -> None:
-        """Give the run a title of the user's own; '' takes it away."""
+        """Set the user's title of the run; '' removes it."""
         if title:
             write_json(self.path / TITLE, {"title": title})
         else:
@@ -173,7 +173,7 @@ class RunFolder:
         return self.path / QUESTIONS
 
     def records(self) -> list[Json]:
-        """The records asked, in order. Raises BadFileError if they are not whole."""
+        """Read the records asked, in order. Raises BadFileError if they are incomplete."""
         path = self.questions_file
         records = list(read_own_jsonl(path))
         if not records or not all(
@@ -185,7 +185,7 @@ class RunFolder:
         return records
 
     def grow(self, records: Sequence[Json]) -> None:
-        """Replace the records asked by ``records`` if they are the same and more. Raises MismatchError if they are others."""
+        """Extend the records asked to ``records``. Raises MismatchError if their beginning differs."""
         have = self.records()
         if len(records) <= len(have):
             return
@@ -206,7 +206,7 @@ class RunFolder:
         return {head.qid: head for head in self._lines(head_from_line)}
 
     def _lines(self, read: Callable[[bytes, int], T]) -> Iterator[T]:
-        """Yield every attempt at a question as ``read`` gives it from its line and the place of the line."""
+        """Yield every attempt, as ``read`` parses it from a line and the line's offset."""
         path, at = self.path / EPISODES, 0
         for number, raw in whole_lines(path):
             try:
@@ -224,8 +224,8 @@ class RunFolder:
             )
 
     def find_episode(self, qid: str, at: int | None = None) -> Episode | None:
-        """The last episode of one question, None if it was not asked. ``at``: the place of its line, see ``EpisodeHead``; without it
-        all lines are searched. Raises BadFileError if it cannot be read."""
+        """The last episode of one question, None if it was not asked. ``at``: the offset of its line, see ``EpisodeHead``;
+        without it all lines are searched. Raises BadFileError if it cannot be read."""
         path, last = self.path / EPISODES, b""
         name = json.dumps(qid, ensure_ascii=False).encode("utf-8", "backslashreplace")
         begins = b'{"qid": ' + name + b","
@@ -233,7 +233,7 @@ class RunFolder:
             with open(path, "rb") as handle:
                 handle.seek(at)
                 last = handle.readline()
-        if not last.startswith(begins):  # the file is another one by now
+        if not last.startswith(begins):  # the file has been replaced meanwhile
             last = b""
             for _, raw in whole_lines(path):
                 last = raw if raw.startswith(begins) else last
@@ -247,11 +247,11 @@ class RunFolder:
         return episode
 
     def episodes(self) -> dict[str, Episode]:
-        """Question id → its last episode. Raises BadFileError for one that cannot be read."""
+        """Question id → its last episode. Raises BadFileError for an unreadable one."""
         return self.answers().episodes
 
     def answers(self) -> Answers:
-        """Everything that was answered, read in one pass. Raises BadFileError for an episode that cannot be read."""
+        """Read all answers in one pass. Raises BadFileError for an unreadable episode."""
         last: dict[str, Episode | None] = {}
         earlier: list[Episode] = []
         longest: dict[str, float] = {}
@@ -279,7 +279,7 @@ class RunFolder:
         log.write({**episode_to_json(episode), "session": session, "elapsed": round(elapsed, 4)})
 
     def log(self) -> Appender:
-        """The file that episodes are appended to."""
+        """The file to which episodes are appended."""
         return Appender(self.path / EPISODES)
 
     def report(self) -> RunReport | None:
@@ -290,7 +290,7 @@ class RunFolder:
         return RunReport.from_json(read_sealed(path, REPORT_MEND), path=path)
 
     def write_report(self, report: RunReport) -> None:
-        """Write ``report.json`` with a seal, by which a change of anything in it is seen."""
+        """Write ``report.json`` with a seal that reveals any later change."""
         write_sealed(self.path / REPORT, report.to_json())
 
     def write_scores(self, scores: Iterable[Score]) -> None:
@@ -300,7 +300,8 @@ class RunFolder:
     def scores(self, only: str = "") -> Iterator[Score]:
         """The scores in ``scores.jsonl``; none before the first scoring.
 
-        ``only``: a metric; the lines of others, which are most, are not parsed. Raises BadFileError if the file is damaged.
+        ``only``: a metric; lines of other metrics (most of the file) are not parsed. Raises BadFileError if the file is
+        damaged.
         """
         path = self.path / SCORES
         mark = (
@@ -319,7 +320,7 @@ class RunFolder:
     def state(self) -> RunState:
         """Read ``state.json``, or count the questions and answers if it is missing or damaged.
 
-        An active run whose lock is free is ``interrupted``, whatever it wrote last.
+        An active run with a free lock is ``interrupted``, whatever it wrote last.
         """
         path = self.path / STATE
         try:
@@ -333,7 +334,7 @@ class RunFolder:
         return state
 
     def set_state(self, state: RunState) -> None:
-        """Write ``state.json``; a full disk here must not end a run."""
+        """Write ``state.json``. A full disk must not end a run here."""
         state = replace(state, updated=state.updated or time.time(), pid=os.getpid())
         with contextlib.suppress(Exception):
             write_json(self.path / STATE, state.to_json())
@@ -344,17 +345,17 @@ class RunFolder:
         return alone(self.path / LOCK, refusal, patience=LOCK_PATIENCE, stays=True)
 
     def ask_to_stop(self) -> None:
-        """Ask the process that runs it to stop after the current batch."""
+        """Ask the process of the run to stop after the current batch."""
         with contextlib.suppress(OSError):
             (self.path / STOP).touch()
 
     def stop_asked(self) -> bool:
-        """Return whether the run, or for a judge's pass the run that it lies in, was asked to stop."""
+        """Return whether this run was asked to stop, or for a judge's pass the run around it."""
         inside = self.path.parent.name == JUDGES and (self.path.parent.parent / STOP).exists()
         return inside or (self.path / STOP).exists()
 
     def forget_stop(self) -> None:
-        """Take back ``ask_to_stop``, so that the run can continue."""
+        """Withdraw ``ask_to_stop``, so that the run can continue."""
         with contextlib.suppress(OSError):
             (self.path / STOP).unlink()
 

@@ -1,4 +1,4 @@
-"""Stored runs, read: whether each is complete, its request, its result and its judges' columns."""
+"""Stored runs: completeness, request, result and judges' columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from rallebench.engine.store import JUDGES, QUESTIONS, RunFolder, list_runs
 
 
 def stored_request(run: RunFolder) -> RunRequest:
-    """The request of a stored run as far as scoring needs it: its questions, and its own columns as they were scored."""
+    """The request of a stored run, as far as scoring needs it: its questions, and its own columns with their stored
+    scores."""
     stored = run.description()
     return RunRequest(
         imported_flow(stored.spec.workflow, stored.spec.settings),
@@ -35,7 +36,7 @@ def stored_request(run: RunFolder) -> RunRequest:
 def stored_scorer(
     run: RunFolder, report: RunReport | None, only: Container[str] | None = None
 ) -> AnswerScorer:
-    """Return a scorer that gives a run's own columns, or ``only`` some of them, as they are stored."""
+    """Return a scorer that reads the stored scores of a run's own columns, or ``only`` some of them."""
     own = report.own.values() if report else ()
     columns = tuple(r.column for r in own if only is None or r.column.name in only)
     names = {column.name for column in columns}
@@ -53,9 +54,10 @@ def stored_scorer(
 def with_stored_judges(
     run: RunFolder, request: RunRequest, judges: tuple[JudgeReport, ...]
 ) -> tuple[RunRequest, tuple[JudgeReport, ...], tuple[str, ...]]:
-    """Add the judges of an earlier scoring; returns the request, the report's judges and a warning if theirs are damaged.
+    """Add the judges of an earlier scoring. Returns the request, the report's judges and a warning if these are damaged.
 
-    Earlier judges are not asked again. Their scores stay, unless a judge of this request has the same columns, even if it failed.
+    Earlier judges are not played again. Their scores stay, unless a judge of this request has the same columns, even if it
+    failed.
     """
     of_judges = {column.name for judge in request.judges for column in judge.columns}
     present = {judge.name for judge in judges}
@@ -80,7 +82,7 @@ def with_stored_judges(
 
 
 def is_complete(run: RunFolder, request: RunRequest) -> bool:
-    """Return whether a run has ended with an answer to each question of ``request``."""
+    """Return whether a run has ended with an answer for each question of ``request``."""
     if run.state().state != "done":
         return False
     answered = {qid for qid, head in run.heads().items() if not head.error}
@@ -93,9 +95,9 @@ def make_result(
     report: RunReport,
     memory: Mapping[str, Memory | None] | None = None,
 ) -> RunResult:
-    """Return a scored run as a result. The episodes are read when they are first needed.
+    """Return a scored run as a result. Its episodes are read when first needed.
 
-    Raises LookupError for a report that lacks the request's own columns; those of judges may be absent.
+    Raises LookupError for a report without the request's own columns; judges' columns may be absent.
     """
     columns = tuple(result.column for result in report.own.values())
     values: dict[str, dict[str, float | None]] = {column.name: {} for column in columns}
@@ -131,7 +133,7 @@ def make_result(
 
 
 class StoredEpisodes(Mapping[str, Episode]):
-    """The episodes of a run that did not fail, by question id, in the order asked; read at the first use."""
+    """The episodes of a run without failed ones, by question id, in the order asked; read at the first use."""
 
     def __init__(self, run: RunFolder, request: RunRequest) -> None:
         self._run, self._request = run, request
@@ -163,7 +165,7 @@ def ended_result(runs: Path, request: RunRequest) -> RunResult | None:
     if not run.path.exists() or not is_ended(run):
         return None
     report = run.report()
-    if report is None or report.n != len(request.examples):  # a run that will grow
+    if report is None or report.n != len(request.examples):  # this run is not complete yet
         return None
     return replace(make_result(request, run, report), reused=True)
 
@@ -180,7 +182,7 @@ def is_of(run: RunFolder, request: RunRequest) -> bool:
 
 
 def requested_spec(request: RunRequest) -> RunSpec:
-    """The specification of a request as it would be read again, without the fingerprints of models and indexes."""
+    """The specification of a request as stored, without the fingerprints of models and indexes."""
     spec = request.spec({})
     return _without_backends(replace(spec, settings=json.loads(json.dumps(dict(spec.settings)))))
 
@@ -196,7 +198,7 @@ def _without_backends(spec: RunSpec) -> RunSpec:
 
 
 def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
-    """A run as it is stored; None where it was never scored by the request's own metrics."""
+    """Return a run as it is stored; None if it was never scored by the request's own metrics."""
     try:
         report = folder.report()
         return None if report is None else make_result(request, folder, report)
@@ -205,7 +207,7 @@ def stored_result(folder: RunFolder, request: RunRequest) -> RunResult | None:
 
 
 def lost_with_questions(runs: Path, name: str, path: Path) -> str:
-    """One sentence on the runs over a dataset, and their losses if it is deleted; '' without such runs."""
+    """One sentence on the runs over a dataset and what they lose with it; '' without such runs."""
     users, unfinished = [], []
     for run in list_runs(runs):
         # A damaged run has lost its questions anyway.
