@@ -1,1 +1,1 @@
-"""The calls of the front ends: models, runs, data, questions, and the jobs in threads."""
+"""Services shared by the command line, the web page and the Python API: models, runs, data, questions, jobs."""

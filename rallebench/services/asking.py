@@ -1,4 +1,4 @@
-"""Questions asked live: actions and chains as they are developed, models to try them, agents."""
+"""Ask single questions: of actions and chains under development, of models to test them, and of agents."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ from rallebench.workspace.flows import Agent, chain_flow, prepare_agent
 from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_EPISODES = 30
-"""Episodes that are remembered."""
+"""Maximum number of episodes kept in memory."""
 
 PROMPT, REWRITING = "standalone.txt", -1
-"""The prompt that rewrites a follow-up question; the index of that step."""
+"""The prompt that rewrites a follow-up question, and the index of that step."""
 
 
 class Asking:
-    """The verbs about one question, a chain or an agent; what they name is loaded first, except heavy models."""
+    """Ask one question of a chain or an agent. Its models and indexes are loaded first, except heavy models."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Asking:
         trace: Trace,
         allow_python: bool,
     ) -> None:
-        """``trace`` logs an episode that has ended."""
+        """``trace``: called with each finished episode, to log it."""
         self._workspace, self._models, self._allow_python = workspace, models, allow_python
         self._jobs, self._trace = jobs, trace
         self._reply_cache: ReplyCache | None = None
@@ -83,11 +83,11 @@ class Asking:
 
     @property
     def reply_cache_warning(self) -> str:
-        """Why replies are not kept beyond this process; '' if they are, or if nothing was asked yet."""
+        """Explain why replies are not kept after this process ends; '' if they are, or before the first question."""
         return self._reply_cache.warning if self._reply_cache is not None else ""
 
     def example(self, dataset: str, chosen: str) -> Example:
-        """The example whose id is ``chosen``; any other text is a question of the user's own, without gold."""
+        """Return the example with the id ``chosen``; any other text becomes the user's own question, without gold."""
         for example in self._workspace.questions(dataset):
             if example.question.qid == chosen:
                 return example
@@ -98,13 +98,15 @@ class Asking:
     def plan_action(
         self, chain: Chain, index: int, question: Question, steps: Sequence[Step]
     ) -> str:
-        """Interpret the template of action ``index``; runs nothing."""
+        """Render the template of action ``index`` without running anything."""
         return chains.interpret(chain.actions[index], question, steps[:index])
 
     def execute_action(
         self, chain: Chain, index: int, question: Question, steps: Sequence[Step]
     ) -> Step:
-        """Run one action on the answers of the earlier ones; loads only its own model or index. Raises RalleError."""
+        """Run one action on the replies of the earlier actions, loading only its own model or index. Raises
+        RalleError.
+        """
         request = chains.plan(chain.actions[index], question, steps[:index])
         alone = replace(chain, actions=(chain.actions[index],))
         with self._models.lease(
@@ -117,7 +119,7 @@ class Asking:
     def execute_chain(
         self, chain: Chain, question: Question, *, stream: bool = False
     ) -> Iterator[Event]:
-        """Run every action up to the last, yielding events; the Episode is last."""
+        """Run every action of a chain, yielding events; the Episode comes last."""
         with self._models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
             backends = _ready(lease, chain.llms, chain.retrievers)
             flow = chains.as_flow(chain, question)
@@ -126,9 +128,9 @@ class Asking:
             )
 
     def answer(self, question: str, answerer: Chain | Agent) -> Operation[Episode]:
-        """Answer one question by a chain or an agent; what it names is loaded, heavy models too.
+        """Answer one question with a chain or an agent, loading everything it uses, including heavy models.
 
-        Raises UsageError for a chain that cannot run, BackendError for a question that failed.
+        Raises UsageError if the chain cannot run, BackendError if the question fails.
         """
         if not question.strip():
             raise UsageError("The question is empty; write one.")
@@ -151,10 +153,10 @@ class Asking:
     def chat(
         self, chain: Chain, history: Sequence[Message], text: str, *, fresh: bool = False
     ) -> Iterator[Event]:
-        """One chat turn: a follow-up question is rewritten to stand alone, and the chain answers it, its last answer streamed.
+        """Run one chat turn: rewrite a follow-up question to stand alone, then stream the chain's answer.
 
-        The step of the rewriting has the index REWRITING, the actions of the chain count from 0 as elsewhere; the Episode
-        has the steps of both. ``fresh``: past the reply cache.
+        The rewriting step has the index REWRITING; the chain's actions count from 0, as elsewhere. The Episode
+        contains both. ``fresh``: ignore cached replies.
         """
         question = Question("chat", text, history=tuple(history))
         rewriter = self.rewriter(chain)
@@ -174,7 +176,9 @@ class Asking:
                         yield replace(event, index=event.index - shift)
 
     def rewriter(self, chain: Chain) -> Rewriter:
-        """The model that rewrites follow-up questions: the last one of the chain that writes; None if none does."""
+        """Return the model that rewrites follow-up questions: the chain's last model that can write; None if it has
+        none.
+        """
         writers = [name for name in chain.llms if not self.copies(name)]
         own = self._workspace.path / "prompts" / "chat"
         prompt = prompt_text(
@@ -183,14 +187,14 @@ class Asking:
         return Rewriter(writers[-1] if writers else "", prompt)
 
     def copies(self, llm: str) -> bool:
-        """Return whether a language model only copies its answers from the prompt; False for a name that is not known."""
+        """Return whether a language model only copies its answers from the prompt; False if the name is unknown."""
         try:
             return copies(self._workspace.llm(llm).backend)
         except RalleError:
             return False
 
     def ask_model(self, name: str, prompt: str) -> Step:
-        """Ask a loaded model one prompt, past the reply cache: to try it. Raises RalleError."""
+        """Test a loaded model with one prompt, ignoring cached replies. Raises RalleError."""
         with self._models.lease("a prompt that tries it").hold([name]):
             return answer_one(Generate(name, (Message("user", prompt),)), self._models.backends)
 
@@ -204,8 +208,9 @@ class Asking:
         retriever: str = "",
         seed: int | None = None,
     ) -> Agent:
-        """A workflow with its environment and model, all checked; loads no model. ``retriever``: that of the environment. Raises
-        UsageError."""
+        """Build an agent from a workflow, an environment and a model, all checked; loads no model. ``retriever``:
+        the environment's retriever. Raises UsageError.
+        """
         if env and not WORKFLOWS.entry(workflow).traits.get("needs_env", True):
             raise UsageError(
                 f"The workflow {workflow!r} acts in no environment.",
@@ -235,10 +240,11 @@ class Asking:
         stream: bool = False,
         before: Sequence[Reply] = (),
     ) -> Iterator[Event]:
-        """One episode, live: events, the Episode last. What it names is loaded, but for a heavy model.
+        """Run one episode, yielding its events and the Episode last. Everything it uses is loaded, except heavy
+        models.
 
-        ``before``: replies of an earlier episode's first steps, the last perhaps edited, to go on from; see ``resume_from``.
-        Only the steps after ``before`` are yielded and stand in the Episode.
+        ``before``: replies from the first steps of an earlier episode to resume from; the last one may be edited. See
+        ``resume_from``. Only later steps are yielded and included in the Episode.
         """
         with self._models.lease(f"an episode of the agent {agent.workflow!r}") as lease:
             spec = agent.flow
@@ -254,8 +260,9 @@ class Asking:
             )
 
     def deeper_hits(self, episode: Episode, depth: int) -> tuple[Hit, ...]:
-        """The first ``depth`` passages of the last search of an episode; its own hits where that cannot be repeated, () without
-        a search."""
+        """Return the first ``depth`` passages of an episode's last search. If the search cannot be repeated, return
+        the episode's own hits; without a search, ().
+        """
         steps = [step for step in episode.steps if isinstance(step.request, Retrieve)]
         if not steps:
             return ()
@@ -269,8 +276,9 @@ class Asking:
             return steps[-1].reply.hits
 
     def start_episode(self, request: EpisodeRequest) -> EpisodeState:
-        """Begin an episode as a job, which goes on without the page. Beyond MOST_EPISODES the oldest that has ended is
-        forgotten."""
+        """Start an episode as a job, which continues if the page is closed. Beyond MOST_EPISODES, the oldest
+        finished one is dropped.
+        """
         for job in self._jobs.list("episode")[: 1 - MOST_EPISODES]:
             self._jobs.forget(job.id)
         episode = EpisodeJob(request)
@@ -279,22 +287,23 @@ class Asking:
         return episode.now
 
     def episode(self, name: str) -> EpisodeState | None:
-        """The state of the episode ``name``, None if it is not known here (any more)."""
+        """Return the state of the episode ``name``; None if it is unknown or was dropped."""
         job = self._jobs.get("episode", name)
         state: EpisodeState | None = job.identity.state() if job else None
         return state
 
     def stop_episode(self, name: str) -> None:
-        """Stop an episode at once. Raises UsageError if it is not running."""
+        """Stop an episode immediately. Raises UsageError if it is not running."""
         job = self._jobs.get("episode", name)
         if job is None or not job.identity.now.going:
             raise UsageError("No episode is running, so there is nothing to stop.")
         job.identity.stop()
 
     def save_chain(self, chain: Chain, name: str) -> Path:
-        """Save a chain in the workspace under ``name``; returns the file. One of that name is kept as a version.
+        """Save a chain in the workspace under ``name`` and return the file. An existing chain of that name is kept
+        as a version.
 
-        Raises UsageError if it could not be read again.
+        Raises UsageError if the saved file could not be read again.
         """
         if not name.strip() or any(c in name for c in '/\\:*?"<>|\0') or name.startswith("."):
             raise UsageError(
@@ -307,10 +316,10 @@ class Asking:
 
 
 def checked_chain(chain: Chain) -> Chain:
-    """Return the chain as it is read again once it was saved. Raises BadFileError, UsageError for a wrong setting."""
+    """Return the chain as it would be read after saving. Raises BadFileError, and UsageError for a wrong setting."""
     return chain_from_json(chain_to_json(chain), "The chain")
 
 
 def _ready(lease: Lease, llms: Sequence[str], retrievers: Sequence[str]) -> Backends:
-    """These models and retrievers, loaded and held; a heavy model must be loaded already."""
+    """Load and hold these models and retrievers; heavy models must already be loaded."""
     return complete(lease.load_for(llms, retrievers, heavy=False))

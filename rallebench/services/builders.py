@@ -1,4 +1,4 @@
-"""Dataset builders: the request for one, what it has built so far, and its rows."""
+"""Dataset builders: create a request, and read, check and edit the rows built so far."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ from rallebench.workspace.paths import WorkspaceFolder
 NOUN = BUILDERS.noun
 
 UNTRACKED = RunOptions(track=False)
-"""Options of a builder on the page; its requests are not logged to MLflow."""
+"""Options for builders started on the page: their requests are not logged to MLflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredBuilder:
-    """The rows that a builder has built so far. ``stages``: label → counts of the rows in the files now; ``report`` None: not
-    ended yet."""
+    """The rows built so far. ``stages``: label → counts of the rows in the current files. ``report``: None until the
+    builder has finished.
+    """
 
     request: ExperimentRequest
     stages: Mapping[str, StageCounts]
@@ -45,8 +46,9 @@ class StoredBuilder:
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
-    """A row of a stage. ``why``: the reason of a row that is left out; ``is_unread``: its verdict could not be read;
-    ``texts``: the fields to show; ``whole``: the row as its file has it."""
+    """A row of a stage. ``why``: the reason if it was dropped; ``is_unread``: its verdict could not be parsed;
+    ``texts``: the fields to show; ``whole``: the row as stored in the file.
+    """
 
     id: str
     title: str
@@ -60,7 +62,7 @@ class StageRow:
 
     @classmethod
     def read(cls, row: Row) -> StageRow:
-        """The row of a file."""
+        """Convert a row from its file."""
         texts = {name: as_line(row[name]) for name in SHOWN_FIELDS if row.get(name)}
         return cls(
             id=str(row["id"]),
@@ -76,11 +78,11 @@ class StageRow:
 
 
 SHOWN_FIELDS = ("question", "answers", "content", "error")
-"""Fields of a row that a list shows."""
+"""Row fields shown in lists."""
 
 
 def as_line(value: object) -> str:
-    """The value of a field as one text."""
+    """Return a field's value as one text."""
     return " · ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
@@ -93,8 +95,9 @@ def builder_request(
     llm: str = "",
     limit: int | None = None,
 ) -> ExperimentRequest:
-    """The request for a builder; its dataset has the builder's name. ``settings``: as written. ``limit``: the most articles or
-    questions. Raises UsageError."""
+    """Return the request for a builder; its dataset takes the builder's name. ``settings``: unparsed values.
+    ``limit``: the maximum number of articles or questions. Raises UsageError.
+    """
     settings = BUILDERS.settings(maker, settings)
     if limit is not None and limit < 1:
         raise SettingError("limit", limit, "at least 1; leave it out for all")
@@ -113,7 +116,7 @@ def builder_request(
 
 
 def report(result: ExperimentResult) -> BuilderReport:
-    """The counts of every stage, then the builder's own."""
+    """Return the counts of every stage, followed by the builder's own counts."""
     request, own = result.request, result.report
     stages = {filled.label: filled.counts for filled in result.rows}
     for run in result.runs:
@@ -136,19 +139,19 @@ def report(result: ExperimentResult) -> BuilderReport:
 
 
 def writers(workspace: WorkspaceFolder) -> list[str]:
-    """The models that can write a question."""
+    """Names of the models that can write questions."""
     entries = workspace.llms().items()
     return [name for name, entry in entries if not copies(entry.backend)]
 
 
 def builders_begun(workspace: WorkspaceFolder) -> list[str]:
-    """The names of all builders that were begun, the newest first."""
+    """Names of all builders that were started, newest first."""
     kinds = tuple(map(BUILDERS.kind, BUILDERS.names()))
     return ExperimentStore(workspace.path).names(kinds)
 
 
 def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
-    """The state of a builder, and the request to continue it. Raises UsageError, BadFileError."""
+    """Return the state of a builder with the request that continues it. Raises UsageError, BadFileError."""
     stored = ExperimentStore(workspace.path).open(name, NOUN)
     if not BUILDERS.strip_prefix(stored.kind):
         raise UsageError(f"{name!r} is not a {NOUN}; choose one.")
@@ -168,7 +171,7 @@ def open_builder(workspace: WorkspaceFolder, name: str) -> StoredBuilder:
 
 
 def stage_files(folder: Path) -> list[Path]:
-    """The stages' files, in order."""
+    """Files of the stages, in order."""
     return sorted(folder.glob("[0-9]*-*.jsonl"))
 
 
@@ -190,7 +193,7 @@ def first_rows(
 
 
 def stage_file(workspace: WorkspaceFolder, name: str, stage: str) -> Path:
-    """The file of a stage. Raises NotFoundError."""
+    """Return the file of a stage. Raises NotFoundError."""
     folder = ExperimentStore(workspace.path).folder(name)
     path = folder / f"{stage}.jsonl"
     if path not in stage_files(folder):
@@ -199,7 +202,7 @@ def stage_file(workspace: WorkspaceFolder, name: str, stage: str) -> Path:
 
 
 def stage_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str) -> Row:
-    """A row as its file has it, the last of its id. Raises NotFoundError."""
+    """Return a row as stored in the file; if an id occurs several times, the last one. Raises NotFoundError."""
     matching = [
         row
         for line in stage_file(workspace, name, stage).read_text("utf-8-sig").splitlines()
@@ -212,9 +215,9 @@ def stage_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str) ->
 
 
 def edit_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str, text: str) -> None:
-    """Put a person's own row in the place of the last one of that id; its stamp tells later builds to keep it.
+    """Replace the last row of that id by a row that a person edited; its mark tells later builds to keep it.
 
-    Raises UsageError for a text that is not a row of that id.
+    Raises UsageError if the text is not a row with that id.
     """
     try:
         row = json.loads(text)
@@ -236,9 +239,9 @@ def edit_row(workspace: WorkspaceFolder, name: str, stage: str, row_id: str, tex
 
 
 CHECKED = "checked"
-"""The field of a row that a person has accepted, corrected or rejected."""
+"""Field that marks a row as accepted, corrected or rejected by a person."""
 SOURCES = re.compile(r"text|content|beginning|news\d+|newsBeginning|newsRemainder")
-"""Fields of a row that hold articles, which cannot be corrected."""
+"""Fields of a row that hold articles; they cannot be corrected."""
 OWN_FIELDS = frozenset(
     [
         "id",
@@ -255,14 +258,15 @@ OWN_FIELDS = frozenset(
         "url",
     ]
 )
-"""Fields of a row that say how it was made and of which article."""
+"""Fields of a row that record its origin: how it was made, and from which article."""
 
 
 def check_progress(
     workspace: WorkspaceFolder, name: str, stage: str
 ) -> tuple[int, int, StageRow | None]:
-    """(checked rows, rows to be checked in all, the first that is not) of a stage whose rows have something to correct: those that
-    are kept, and those that a person has left out."""
+    """Return (number of checked rows, number of rows to check, first unchecked row) of a stage whose rows can be
+    corrected. Rows to check are the kept rows and those that a person dropped.
+    """
     done, count = 0, 0
     first: StageRow | None = None
     for row in map(StageRow.read, current_rows(stage_file(workspace, name, stage))):
@@ -273,7 +277,7 @@ def check_progress(
 
 
 def fields_to_check(row: Row) -> tuple[dict[str, str], dict[str, str]]:
-    """(fields that a person may correct, lists line by line; the texts of articles) of a row."""
+    """Return (fields that a person may correct, with lists one item per line; texts of the articles) of a row."""
     values = {key: value for key, value in row.items() if key not in OWN_FIELDS}
     values.pop(CHECKED, None)
     sources = {k: v for k, v in values.items() if isinstance(v, str) and SOURCES.fullmatch(k)}
@@ -295,8 +299,9 @@ def check_row(
     *,
     keep: bool,
 ) -> None:
-    """Store a person's judgement of a row with the corrected fields. Raises UsageError for a field that the row lacks or that is
-    empty in a row to keep."""
+    """Store a person's verdict on a row with the corrected fields. Raises UsageError if the row has no such field,
+    or if a field of a kept row is empty.
+    """
     row = stage_row(workspace, name, stage, row_id)
     editable, _ = fields_to_check(row)
     for key, value in fields.items():
@@ -311,7 +316,7 @@ def check_row(
 
 
 def current_rows(path: Path) -> RowFile:
-    """The rows that a file holds now."""
+    """Return the current rows of a file."""
     rows = RowFile(path)
     rows.settle_all()
     return rows

@@ -1,4 +1,4 @@
-"""The passages that support an answer, sentence by sentence: quoted, cited by the model, or with the same words."""
+"""Find the passages that support each sentence of an answer: quoted, cited by the model, or sharing its words."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ HOW: dict[How, str] = {
     "cited": "the model cites it",
     "similar": "its words are the closest; the model does not cite it",
 }
-"""Kind of support by a passage → its name."""
+"""Kind of support → its display name."""
 
 MAX_CITED_PASSAGES = 3
-"""The most passages that are cited for words that all of them hold."""
+"""Maximum number of passages cited for words that all of them contain."""
 SUPPORT, LEAST = 2 / 3, 3
-"""A passage supports a sentence if it holds this share of the sentence's telling words, and at least so many."""
+"""A passage supports a sentence if it contains this share of the sentence's content words, and at least this many."""
 MAX_SENTENCE_CHARACTERS = 400
-"""Characters. A longer sentence is not looked for word for word."""
+"""In characters. Longer sentences are not searched for word by word."""
 
 _MARK = re.compile(r"\s?[\[【](\d{1,2}(?:\s*[,，、;–-]\s*\d{1,2})*)[\]】](?!\()")
 _NAME = re.compile(r"\b[A-Z][^\W\d_]*")
@@ -39,7 +39,9 @@ _BEHIND = re.compile(r"([.!?。！？]+[\"'”’)\]」』]*)((?:\s*[\[【]\d[\d
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """``number``: of the passage, from 1. ``place``: the span of its text that supports the sentence, None for the whole."""
+    """``number``: the number of the passage, from 1. ``place``: the supporting span of its text; None for the whole
+    text.
+    """
 
     number: int
     how: How
@@ -48,7 +50,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class CitedSentence:
-    """A sentence of an answer with the space behind it, without the marks that the model wrote."""
+    """A sentence of an answer with the white space after it, without the model's citation marks."""
 
     text: str
     citations: tuple[Citation, ...] = ()
@@ -57,9 +59,9 @@ class CitedSentence:
 def cite_sentences(
     answer: str, hits: Sequence[Hit], note: str = "", *, copies: bool = False
 ) -> tuple[CitedSentence, ...]:
-    """The sentences of an answer, which join to it, with the passages that support them; none where no passage does.
+    """Split an answer into sentences with their supporting passages, if any. The sentences join to the answer.
 
-    ``note``: of the reply; that of a reader which ``copies`` names the sentence that it read.
+    ``note``: the note of the reply. If the reader only copies (``copies``), its note names the sentence it read.
     """
     whole = answer.strip()
     if copies and len(whole) <= MAX_SENTENCE_CHARACTERS and (places := _places(whole, hits)):
@@ -81,13 +83,13 @@ def cite_sentences(
 
 
 def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
-    """A sentence with its citations."""
+    """Return a sentence with its citations."""
     numbers: list[int] = []
 
     def collect(match: re.Match[str]) -> str:
         named = _numbers(match[1])
         if not all(1 <= number <= len(hits) for number in named):
-            return match[0]  # a number without a passage
+            return match[0]  # the number belongs to no passage
         numbers.extend(named)
         return ""
 
@@ -107,7 +109,7 @@ def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
 
 
 def _numbers(mark: str) -> list[int]:
-    """The numbers of a mark; a range is all of its numbers.
+    """Parse the numbers in a citation mark, expanding ranges.
 
     >>> _numbers("1, 3-5")
     [1, 3, 4, 5]
@@ -120,7 +122,7 @@ def _numbers(mark: str) -> list[int]:
 
 
 def _places(words: str, hits: Sequence[Hit]) -> list[tuple[int, int, int]]:
-    """(number of the passage, start, end) of all places that hold the words."""
+    """Return (passage number, start, end) for every occurrence of the words."""
     return [
         (number, start, end)
         for number, hit in enumerate(hits, 1)
@@ -129,7 +131,7 @@ def _places(words: str, hits: Sequence[Hit]) -> list[tuple[int, int, int]]:
 
 
 def _read(places: Sequence[tuple[int, int, int]], hits: Sequence[Hit], note: str) -> Citation:
-    """The place that the reader copied: in the sentence that its note names, else the first."""
+    """Return the span that the reader copied: in the sentence named by its note, otherwise the first occurrence."""
     sentence = sentence_read(note)
     for number, start, end in places:
         around = find_answers(hits[number - 1].passage.text, (sentence,)) if sentence else []
@@ -139,17 +141,19 @@ def _read(places: Sequence[tuple[int, int, int]], hits: Sequence[Hit], note: str
     return Citation(number, "quoted", (start, end))
 
 
-@lru_cache(maxsize=4096)  # every sentence of an answer is compared with the same passages
+@lru_cache(maxsize=4096)  # each sentence is compared with the same passages
 def _telling(text: str) -> frozenset[str]:
-    """The words of a text that say what it is about, by their stems; of Chinese the pairs of characters."""
+    """Return the stems of a text's content words; for Chinese, its pairs of characters."""
     words = (word for word in tokenize(text) if word not in FUNCTION_WORDS)
     return frozenset(word if CJK_CHARACTER.match(word) else stem(word) for word in words)
 
 
 def _support(sentence: str, hit: Hit, least: int = LEAST) -> tuple[float, tuple[int, int] | None]:
-    """(share of the sentence's telling words that a place of the passage holds, that place): a sentence, or two in a row.
+    """Return the best share of the sentence's content words found in one or two consecutive sentences of the
+    passage, and that span.
 
-    The title counts, too. 0 without ``least`` of them, and where a number or a name of the sentence is not there.
+    Words of the title count too. The share is 0 if fewer than ``least`` words match, or if a number or name of the
+    sentence is missing.
     """
     telling = _telling(sentence)
     names = _telling(" ".join(_NAME.findall(sentence.strip()[1:])))

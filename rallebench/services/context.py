@@ -1,4 +1,4 @@
-"""Everything that runs and experiments use: loading, the reply cache, indexes, tracking."""
+"""Resources used by runs and experiments: loading, reply cache, indexes, tracking."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
-    """The parts of the workbench that runs and experiments use. ``reply_cache`` opens the cache."""
+    """Parts of the workbench used by runs and experiments. ``reply_cache`` opens the cache."""
 
     workspace: WorkspaceFolder
     models: ModelManager
@@ -35,9 +35,9 @@ class EngineParts:
 
 
 class EngineContext:
-    """The workbench as the engine sees it (``engine.ports``), for work that holds its models by ``lease``.
+    """The workbench as seen by the engine (``engine.ports``). ``lease`` holds the models of the work.
 
-    ``heavy``: models that may take gigabytes are loaded, too; else they must be loaded already.
+    ``heavy``: also load models that may take gigabytes; otherwise they must already be loaded.
     """
 
     def __init__(self, parts: EngineParts, lease: Lease, *, heavy: bool = True) -> None:
@@ -75,17 +75,17 @@ class EngineContext:
         )
 
     def track(self, run: RunFolder) -> str:
-        """Log a run to MLflow; '' or one sentence on why that did not work."""
+        """Log a run to MLflow; return '' or one sentence explaining a failure."""
         return self._parts.tracking.track_run(run)
 
-    # of an experiment
+    # for experiments
 
     def ensure_index(self, recipe: IndexRecipe) -> Operation[IndexResult]:
         parts = self._parts
         return ensure_index(parts.workspace, recipe, parts.models.encoders)
 
     def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
-        """(the name of an index of this recipe, '' where it is not known yet; whether it is built)."""
+        """Return the name of an index with this recipe ('' if not known yet) and whether it is built."""
         return expected_name(self._parts.workspace, recipe)
 
     def index_costs(self, recipes: tuple[IndexRecipe, ...]) -> Operation[str]:
@@ -101,5 +101,5 @@ class EngineContext:
                     self._parts.models.unload(name, record=False)
 
     def track_experiment(self, report: ExperimentReport, kind: str) -> str:
-        """Put the runs below one parent in MLflow; '' or one sentence on why that did not work."""
+        """Log the runs below one parent in MLflow; return '' or one sentence explaining a failure."""
         return self._parts.tracking.track_experiment(report, kind)

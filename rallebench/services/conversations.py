@@ -1,4 +1,4 @@
-"""Conversations: turns with their answers; a turn that is asked again or edited keeps its earlier answers."""
+"""Conversations: turns with their answers. A turn that is repeated or edited keeps its earlier answers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from rallebench.services.asking import REWRITING, Asking
 from rallebench.services.citations import CitedSentence, cite_sentences
 
 HISTORY_TURNS, HISTORY_CHARACTERS, MESSAGE_CHARACTERS = 10, 8_000, 2_000
-"""The most turns and characters of a conversation, and of one message, that a chain gets: about 2,000 tokens, so small
-models keep room to answer."""
+"""Maximum turns and characters of a conversation passed to a chain, and characters of each message. The total is
+about 2,000 tokens, which leaves small models room to answer.
+"""
 
 Support = tuple[list[Hit], tuple[CitedSentence, ...]]
 State = Literal["running", "done", "stopped", "failed"]
@@ -26,11 +27,12 @@ State = Literal["running", "done", "stopped", "failed"]
 
 @dataclass(eq=False)
 class Turn:
-    """A question and its answer so far. ``number``: in its conversation, from 0; ``before``: the turn that it follows.
+    """A question and its answer so far. ``number``: its position in the conversation, from 0; ``before``: the turn
+    it follows.
 
-    ``rewriting``: the step that put the question so that it stands alone; ``steps``: those of the chain's actions.
-    ``copies``: whether the model that answers copies from the passages. ``support``: sources and citations, once they are
-    worked out. ``hang_up``: of the thread that answers.
+    ``rewriting``: the step that rewrote the question to stand alone; ``steps``: the steps of the chain's actions.
+    ``copies``: True if the answering model only copies from passages. ``support``: sources and citations, once
+    computed. ``hang_up``: stops the answering thread.
     """
 
     chain: Chain
@@ -51,7 +53,7 @@ class Turn:
     hang_up: Stop = field(default_factory=Stop, repr=False)
 
     def take(self, event: Event) -> str:
-        """Take an event in; returns the text that it added to the answer."""
+        """Process an event; return the text that it adds to the answer."""
         before = self.answer
         if isinstance(event, StepStarted):
             self.activity = activity(event)
@@ -70,7 +72,7 @@ class Turn:
 
     @property
     def standalone(self) -> str:
-        """The question as it was searched for and answered."""
+        """The question as searched and answered, after any rewriting."""
         if self.rewriting is None:
             return self.question
         question = Question("", self.question, history=self.history)
@@ -78,8 +80,9 @@ class Turn:
 
     @property
     def is_rewriting_refused(self) -> bool:
-        """True if the model's rewriting was refused as no question of this conversation; names are then joined to the
-        question."""
+        """True if the model's rewriting was rejected as unrelated to this conversation; the question is then
+        extended by names instead.
+        """
         step = self.rewriting
         return (
             step is not None
@@ -89,16 +92,18 @@ class Turn:
 
     @property
     def sources(self) -> list[Hit]:
-        """The passages that stood in the prompt of the answer."""
+        """The passages in the prompt of the answer."""
         return self._support()[0]
 
     @property
     def cited_sentences(self) -> tuple[CitedSentence, ...]:
-        """The sentences of the answer, each with the passages that support it."""
+        """The sentences of the answer, each with its supporting passages."""
         return self._support()[1]
 
     def _support(self) -> Support:
-        """Sources and citations; worked out once when the turn has ended, for a page draws all turns again and again."""
+        """Sources and citations, computed once when the turn has finished, because a page redraws all turns
+        repeatedly.
+        """
         if self.support is not None:
             return self.support
         hits = sources(self.standalone, self.steps)
@@ -110,20 +115,20 @@ class Turn:
 
     @property
     def in_build(self) -> tuple[Question, tuple[Step, ...]]:
-        """(the question as Build asks it, its steps); with the earlier turns for a chain that reads them."""
+        """Return the question as Build asks it, and its steps; if the chain reads earlier turns, they are included."""
         history = self.history if reads_history(self.chain) else ()
         return Question("custom", self.standalone, history=history), self.steps
 
 
 def answering(chain: Chain) -> int | None:
-    """The index of the action whose text is the answer while it is written; None if that is not known."""
+    """Index of the action whose text is the answer; None if that is not known while it is being written."""
     actions = chain.actions
     end = next((i for i, action in enumerate(actions) if not action.template), len(actions)) - 1
     return end if end >= 0 and actions[end].kind == "generate" else None
 
 
 def activity(event: StepStarted) -> str:
-    """The current activity of the turn, as the page shows it."""
+    """Describe the turn's current activity for the page."""
     if event.index == REWRITING:
         return "Rewriting the question …"
     return "Searching …" if isinstance(event.request, Retrieve) else "Asking the model …"
@@ -131,9 +136,9 @@ def activity(event: StepStarted) -> str:
 
 @dataclass(eq=False)
 class Talk:
-    """Turns that form a tree: a question that is asked again, or edited, begins a branch beside the earlier one.
+    """A tree of turns: a repeated or edited question starts a branch beside the earlier one.
 
-    ``turns``: all of them as they were asked; ``last``: the last turn of the branch that is open.
+    ``turns``: all turns in the order they were asked; ``last``: the last turn of the open branch.
     """
 
     turns: list[Turn] = field(default_factory=list)
@@ -142,7 +147,7 @@ class Talk:
 
     @property
     def path(self) -> tuple[Turn, ...]:
-        """The open branch from its first turn."""
+        """The turns of the open branch, first to last."""
         return path_to(self.last)
 
     @property
@@ -150,13 +155,13 @@ class Talk:
         return any(turn.state == "running" for turn in self.turns)
 
     def turn(self, number: int) -> Turn:
-        """A turn by its number. Raises UsageError."""
+        """Return the turn with a number. Raises UsageError."""
         if not 0 <= number < len(self.turns):
             raise UsageError("The conversation has no such turn; reload the page.")
         return self.turns[number]
 
     def ask(self, asking: Asking, chain: Chain, question: str, before: Turn | None) -> Turn:
-        """Begin a turn after ``before``, which opens its branch. Raises UsageError while another is being answered."""
+        """Start a turn after ``before`` and open its branch. Raises UsageError while another turn is being answered."""
         if not question.strip():
             raise UsageError("There is no question; type one.")
         if self.is_busy:
@@ -168,24 +173,24 @@ class Talk:
         return turn
 
     def branches(self, turn: Turn) -> list[Turn]:
-        """This turn and the other branches that begin at its place, the oldest first."""
+        """Return this turn and its alternatives at the same position, oldest first."""
         return [other for other in self.turns if other.before is turn.before]
 
     def show(self, turn: Turn) -> None:
-        """Open the branch of a turn, to its newest end."""
+        """Open the branch of a turn, up to its newest turn."""
         self.last = turn
         while following := [other for other in self.turns if other.before is self.last]:
             self.last = following[-1]
 
     def stop(self) -> None:
-        """Stop the answer that is being written; what has come stays."""
+        """Stop the answer in progress; the text so far is kept."""
         for turn in self.turns:
             if turn.state == "running":
                 turn.state = "stopped"
                 turn.hang_up.set()
 
     def repeats(self, turn: Turn) -> bool:
-        """Return whether an earlier branch has the same answer to the same question."""
+        """Return whether an earlier branch gave the same answer to the same question."""
         return bool(turn.answer) and any(
             (other.question, other.answer) == (turn.question, turn.answer)
             for other in self.branches(turn)
@@ -194,7 +199,7 @@ class Talk:
 
 
 def path_to(turn: Turn | None) -> tuple[Turn, ...]:
-    """The turns up to this one, the first one first."""
+    """Return the turns up to and including this one, first to last."""
     path: list[Turn] = []
     while turn is not None:
         path.insert(0, turn)
@@ -203,7 +208,9 @@ def path_to(turn: Turn | None) -> tuple[Turn, ...]:
 
 
 def history(turns: Sequence[Turn]) -> tuple[Message, ...]:
-    """The earlier turns for the next one: answered ones, the oldest dropped, long texts cut."""
+    """Return the earlier turns as messages for the next one: only answered turns, without the oldest, long texts
+    shortened.
+    """
     messages: list[Message] = []
     room = HISTORY_CHARACTERS
     answered = [turn for turn in turns if turn.state == "done" and turn.answer.strip()]
@@ -217,6 +224,6 @@ def history(turns: Sequence[Turn]) -> tuple[Message, ...]:
 
 
 def _cut(text: str) -> str:
-    """The text, its end left out if it is long."""
+    """Shorten a long text at its end."""
     text = text.strip()
     return text if len(text) <= MESSAGE_CHARACTERS else f"{text[: MESSAGE_CHARACTERS - 2]} …"

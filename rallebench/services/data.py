@@ -1,4 +1,6 @@
-"""The data part: corpora, datasets, indexes, vectors and combinations, imported, built, checked, deleted, searched."""
+"""The data of a workspace: import, build, check, search and delete corpora, datasets, indexes, vectors and
+combinations.
+"""
 
 from __future__ import annotations
 
@@ -47,12 +49,14 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 GOLD_DEPTH = 100
 DefaultChunking = Literal["default"]
-"""Documents are cut by what the encoder reads, rows stay passages."""
+"""Split documents to fit the encoder's input; keep rows as passages."""
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """The hits of a search. ``gold_rank``: of the first gold page among the first ``depth``; None if not there."""
+    """The hits of a search. ``gold_rank``: rank of the first gold page; None if it is not among the first ``depth``
+    hits.
+    """
 
     hits: tuple[Hit, ...]
     milliseconds: float
@@ -62,7 +66,7 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedIndex:
-    """An index whose files are those that were built. ``warnings``: about passages that it does not find."""
+    """An index whose files match the build. ``warnings``: passages that a search fails to find."""
 
     name: str
     files: int
@@ -72,7 +76,7 @@ class VerifiedIndex:
 
 
 class Data:
-    """Imports, builds, searches and deletes the data of a workspace; it has no state, so threads may share it."""
+    """Imports, builds, searches and deletes the data of a workspace. It is stateless, so threads may share it."""
 
     def __init__(self, workspace: WorkspaceFolder, models: ModelManager, jobs: JobManager) -> None:
         self._workspace, self._models, self._jobs = workspace, models, jobs
@@ -90,9 +94,9 @@ class Data:
         page_map: Path | None = None,
         skip_bad: bool = False,
     ) -> Iterator[Progress | Corpus]:
-        """Import a corpus under a name, yielding progress, the Corpus last; see ``corpora.imported.import_corpus``.
+        """Import a corpus under a name, yielding progress, then the Corpus; see ``corpora.imported.import_corpus``.
 
-        ``source``: also an archive of it.
+        ``source``: a file, a folder or an archive.
         """
         with uploads.open_upload(self._workspace, source) as files:
             corpora = self._workspace.corpora
@@ -103,7 +107,7 @@ class Data:
             )
 
     def delete_corpus(self, name: str) -> str:
-        """Remove an imported corpus; returns a sentence. Indexes over it keep their passages."""
+        """Delete an imported corpus; return a sentence. Indexes built from it keep their passages."""
         imported.delete_corpus(self._workspace.corpora, name)
         return f"Deleted the corpus {name}. Indexes over it stay usable."
 
@@ -119,9 +123,10 @@ class Data:
         sample: int = 0,
         seed: int = SEED,
     ) -> ImportedDataset:
-        """Import a dataset under a name, all of it or a sample; see ``datasets.importing.import_dataset``.
+        """Import a dataset under a name, in full or as a sample; see ``datasets.importing.import_dataset``.
 
-        ``source``: also an archive of it. A field that names pages of an imported corpus gives the gold pages.
+        ``source``: a file, a folder or an archive. If a field names pages of an imported corpus, these become the
+        gold pages.
         """
         find = partial(find_pages, self._workspace.corpora)
         with uploads.open_upload(self._workspace, source) as files:
@@ -145,10 +150,10 @@ class Data:
         *,
         source: str = "own",
     ) -> int:
-        """Add a question to a dataset of the workspace, or begin one; returns how many it holds then.
+        """Add a question to a dataset of the workspace, creating it if needed; return its new number of questions.
 
-        ``answers``: any of them is right. ``pages``: page id → title of those that hold the answer, needed together.
-        ``source``: where the question is from; its id begins with it. Raises UsageError, then nothing is written.
+        ``answers``: each is right on its own. ``pages``: page id → title of the pages that together hold the answer.
+        ``source``: origin of the question, which begins its id. If UsageError is raised, nothing is written.
         """
         answers = [answer.strip() for answer in answers if answer.strip()]
         if not question.strip() or not answers:
@@ -167,7 +172,9 @@ class Data:
         return add_record(self._datasets, name.strip(), record)
 
     def import_notes(self, name: str) -> ImportNotes:
-        """The losses and guesses of a dataset's import, and a sentence if they cannot be read; empty if nothing was noted."""
+        """Notes on lost and guessed data from a dataset's import, and a sentence if they cannot be read; empty if
+        there are none.
+        """
         if name not in self._workspace.own_datasets():
             return ImportNotes()
         try:
@@ -176,7 +183,7 @@ class Data:
             return ImportNotes(warnings=(str(error),))
 
     def delete_dataset(self, name: str) -> str:
-        """Delete a dataset of the workspace; returns a sentence. Raises UsageError for any other."""
+        """Delete a dataset of the workspace; return a sentence. Raises UsageError for datasets from elsewhere."""
         if name not in self._workspace.own_datasets():
             raise NotFoundError(f"There is no dataset {name!r} in {self._datasets}.")
         path = self._workspace.dataset_paths()[name]
@@ -193,7 +200,9 @@ class Data:
     def estimate_build(
         self, corpus: str, kind: str, **recipe: Any
     ) -> Generator[str | BuildEstimate, None, None]:
-        """The expected costs of a build; ``recipe``: as for ``build_index``. See :mod:`rallebench.workspace.indexes.estimate`."""
+        """Estimate the cost of a build; ``recipe``: as for ``build_index``. See
+        :mod:`rallebench.workspace.indexes.estimate`.
+        """
         yield from estimate_build(
             self._workspace, self._recipe(corpus, kind, **recipe), self._models.encoders
         )
@@ -219,21 +228,20 @@ class Data:
     def default_chunking(
         self, corpus: str | Path, encoder: str = "", form: str = ""
     ) -> Chunking | None:
-        """The default cut of a corpus: see ``workspace.indexes.recipes.corpus_chunking``."""
+        """Return the default chunking of a corpus; see ``workspace.indexes.recipes.corpus_chunking``."""
         return corpus_chunking(self._workspace.corpus(str(corpus)), encoder, form)
 
     def build_index(
         self, name: str, corpus: str | Path, kind: str, *, source: Path | None = None, **recipe: Any
     ) -> Iterator[Progress | Manifest]:
-        """Build an index of the workspace, yielding progress, the Manifest last.
+        """Build an index in the workspace, yielding progress, then the Manifest.
 
-        ``corpus``: the name of an imported corpus, or a file or folder. ``recipe``: keywords of ``index_recipe``; ``parameters``
-        are its ``settings``, and ``chunking`` is a value, what ``corpora.chunking.choose`` makes one of, None for whole documents,
-        or "default".
-        It is built in a thread of its own: a page that goes away stops nothing, and a second request
-        of the same name follows the running build.
+        ``corpus``: the name of an imported corpus, or a file or folder. ``recipe``: keywords of ``index_recipe``,
+        where ``parameters`` are its ``settings``. ``chunking``: a value accepted by ``corpora.chunking.choose``, None
+        for whole documents, or "default". The build runs in its own thread: closing the page does not stop it, and a
+        second request for the same name follows the running build.
         """
-        if source is not None:  # its rows are the documents
+        if source is not None:  # the rows of the source are the documents
             recipe = {"chunking": None, **recipe}
         made_of = self._recipe(corpus, kind, **recipe)
         job = self._jobs.submit(
@@ -245,7 +253,7 @@ class Data:
         return job_pieces(job)
 
     def verify_index(self, name: str) -> Iterator[Event | VerifiedIndex]:
-        """Compare every file with its sha256 and search for known passages, as a job."""
+        """Verify the sha256 of every file and search for known passages, as a job."""
         folder = index_folder(self._workspace, name)
         encoders = self._models.encoders
         return job_pieces(
@@ -253,7 +261,7 @@ class Data:
         )
 
     def delete_index(self, name: str) -> str:
-        """Delete an index; returns a sentence. Raises UsageError while it is loaded, built or checked."""
+        """Delete an index; return a sentence. Raises UsageError while it is loaded, being built or being checked."""
         folder = index_folder(self._workspace, name)
         self._refuse_loaded(name)
         jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
@@ -271,15 +279,17 @@ class Data:
         return kept_vectors(self._workspace.vectors)
 
     def kept_files(self) -> list[CacheEntry]:
-        """Passages and texts kept for further builds, the largest first."""
+        """Passages and texts kept for future builds, largest first."""
         return cache_entries(self._workspace)
 
     def delete_kept_file(self, key: str) -> str:
-        """Delete kept passages or texts; returns a sentence. Raises NotFoundError, UsageError while an index is being prepared."""
+        """Delete kept passages or texts; return a sentence. Raises NotFoundError, and UsageError while an index is
+        being prepared.
+        """
         return delete_stored(self._workspace, key)
 
     def delete_vectors(self, key: str) -> str:
-        """Delete cached vectors; returns a sentence. Indexes keep what they hold."""
+        """Delete cached vectors; return a sentence. Indexes keep their own copies."""
         return f"Deleted cached vectors, {delete_vectors(self._workspace.vectors, key) / 1e6:,.1f} MB. Indexes keep what they hold."
 
     # combinations
@@ -287,7 +297,7 @@ class Data:
     def combine(
         self, name: str, kind: str, of: Sequence[str], settings: Mapping[str, Any], about: str = ""
     ) -> str:
-        """Give a combination of retrievers a name; returns a sentence. Raises UsageError if it could not be used."""
+        """Save a combination of retrievers under a name; return a sentence. Raises UsageError if it would not work."""
         if name in self._workspace.combinations():
             raise UsageError(
                 f"A combination {name!r} exists already; choose another name or delete it first."
@@ -297,7 +307,7 @@ class Data:
         return f"Saved {name} in {self._retrievers}."
 
     def delete_combination(self, name: str) -> str:
-        """Delete a combination of the workspace; returns a sentence. Its members stay."""
+        """Delete a combination of the workspace; return a sentence. Its members are kept."""
         with changing(self._retrievers, read_combinations) as entries:
             if name not in entries:
                 raise NotFoundError(f"There is no combination {name!r} in {self._retrievers}.")
@@ -306,7 +316,9 @@ class Data:
         return f"Deleted the combination {name}; its members stay."
 
     def states(self) -> dict[str, str]:
-        """Index or combination → ``checked``, ``damaged``, ``building``, ``loading`` or ``loaded``; others are left out."""
+        """Index or combination → ``checked``, ``damaged``, ``building``, ``loading`` or ``loaded``; others are
+        omitted.
+        """
         states: dict[str, str] = {}
         for job in self._jobs.list("check"):
             if job.done and job.error is None:
@@ -320,7 +332,7 @@ class Data:
     # search
 
     def search_settings(self, name: str) -> Mapping[str, Setting]:
-        """The search-time settings of an index; none for anything else."""
+        """Search-time settings of an index; none for other retrievers."""
         manifest = self._workspace.manifests().get(name)
         kind = manifest.kind if manifest else STARTER_INDEXES.get(name, "")
         return search_form(kind)
@@ -334,7 +346,7 @@ class Data:
         knobs: Mapping[str, Any] | None = None,
         gold_pages: frozenset[str] = frozenset(),
     ) -> Generator[str | Search, None, None]:
-        """Ask a retriever, which is loaded first, yielding progress, the Search last."""
+        """Search with a retriever, loading it first; yields progress, then the Search."""
         if not query.strip():
             raise UsageError("The query is empty; type one, or choose a question.")
         if not 1 <= k <= 1000:
@@ -364,7 +376,7 @@ def _rank(hits: Sequence[Hit], pages: frozenset[str]) -> int | None:
 
 
 def index_folder(workspace: WorkspaceFolder, name: str) -> Path:
-    """The folder of an index that exists, damaged or not. Raises NotFoundError."""
+    """Return the folder of an existing index, even if damaged. Raises NotFoundError."""
     folder = workspace.indexes / check_name("index", name)
     if not (folder / "manifest.json").exists():
         raise NotFoundError(f"There is no built index {name!r} in {workspace.indexes}.")
@@ -383,7 +395,7 @@ def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedI
 
 
 def _delete(workspace: WorkspaceFolder, folder: Path) -> str:
-    """Delete the folder of an index; returns a sentence. Raises UsageError where the system refuses."""
+    """Delete the folder of an index; return a sentence. Raises UsageError if the operating system refuses."""
     name = folder.name
     size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
     parts.delete(folder)

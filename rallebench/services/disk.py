@@ -1,4 +1,4 @@
-"""Delete experiments and runs, prune the cache: each with the disk that it frees."""
+"""Delete experiments and runs, and prune the cache. Each operation reports the disk space it frees."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 @dataclass(frozen=True, slots=True)
 class DiskPart:
-    """A part of a workspace that can be pruned. ``bytes``: on disk; ``about``: its content and the price of its loss."""
+    """A part of a workspace that can be pruned. ``bytes``: size on disk; ``about``: its content and the cost of
+    losing it.
+    """
 
     name: str
     about: str
@@ -38,11 +40,11 @@ PARTS: Mapping[str, str] = {
     "pages": "pages for agents; prepared anew by the next agent",
     "stages": "views of large runs; computed anew when a run is opened",
 }
-"""Part → its content and the price of its loss."""
+"""Part → its content and the cost of losing it."""
 
 
 def list_parts(workspace: WorkspaceFolder) -> tuple[DiskPart, ...]:
-    """Return all parts that can be pruned, with their bytes."""
+    """Return all parts that can be pruned, with their sizes."""
     return tuple(
         DiskPart(name, about, sum(map(bytes_below, part_paths(workspace, name))))
         for name, about in PARTS.items()
@@ -50,7 +52,7 @@ def list_parts(workspace: WorkspaceFolder) -> tuple[DiskPart, ...]:
 
 
 def part_paths(workspace: WorkspaceFolder, name: str) -> tuple[Path, ...]:
-    """Return the files and folders of a part that exist."""
+    """Return the existing files and folders of a part."""
     cache, replies = workspace.cache, workspace.reply_cache
     paths: dict[str, tuple[Path, ...]] = {
         "bin": (workspace.run_bin,),
@@ -65,7 +67,7 @@ def part_paths(workspace: WorkspaceFolder, name: str) -> tuple[Path, ...]:
 
 
 def prune(workspace: WorkspaceFolder, runs: Runs, name: str) -> DiskPart:
-    """Remove a part; return it with the bytes that this freed. Raises UsageError for an unknown part or one in use."""
+    """Remove a part and return it with the bytes freed. Raises UsageError for an unknown part or one in use."""
     if name not in PARTS:
         raise UsageError(f"There is no part {name!r} to prune (there are: {', '.join(PARTS)}).")
     before = sum(map(bytes_below, part_paths(workspace, name)))
@@ -90,7 +92,7 @@ def _prune_passages(workspace: WorkspaceFolder) -> None:
 
 
 def _remove_part(workspace: WorkspaceFolder, name: str) -> None:
-    """Remove what no lock guards. Raises UsageError while a run goes on."""
+    """Remove a part that has no lock of its own. Raises UsageError during a run."""
     active = [run.name for run in list_runs(workspace.runs) if run.state().is_active]
     if active:
         raise UsageError(f"The run {active[0]!r} is running; stop it, or wait for its end.")
@@ -99,9 +101,9 @@ def _remove_part(workspace: WorkspaceFolder, name: str) -> None:
 
 
 def delete_experiment(workspace: WorkspaceFolder, name: str) -> str:
-    """Delete an experiment with its report; return a sentence. Its runs stay.
+    """Delete an experiment with its report; return a sentence. Its runs are kept.
 
-    Raises NotFoundError for an unknown one, UsageError while it is running.
+    Raises NotFoundError for an unknown experiment, UsageError while it is running.
     """
     store = ExperimentStore(workspace.path)
     folder = store.folder(parts.check_name("experiment", name))
@@ -114,7 +116,7 @@ def delete_experiment(workspace: WorkspaceFolder, name: str) -> str:
 
 
 def delete_run(workspace: WorkspaceFolder, runs: Runs, name: str, *, for_good: bool) -> str:
-    """Move a run into the bin, or delete it ``for_good``; return a sentence. Raises UsageError while it is running."""
+    """Move a run to the bin, or delete it ``for_good``; return a sentence. Raises UsageError while it is running."""
     if for_good and name in binned_runs(workspace):
         shutil.rmtree(workspace.run_bin / name)
         return f"Deleted the run {name} in the bin for good."
@@ -131,7 +133,7 @@ def binned_runs(workspace: WorkspaceFolder) -> frozenset[str]:
 
 
 def find_place(workspace: WorkspaceFolder, kind: str, name: str) -> Path:
-    """Return the file or folder of a thing of a ``kind``. Raises UsageError for a name that cannot be one."""
+    """Return the file or folder of a named item of a ``kind``. Raises UsageError if the name is not allowed."""
     parts.check_name(kind, name)
     if kind == "dataset":
         return workspace.dataset_paths().get(name, workspace.path / "datasets" / name)

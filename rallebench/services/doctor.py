@@ -1,4 +1,4 @@
-"""Examine an installation: packages, devices, memory, disk, threads, network. Loads no library and no model."""
+"""Examine an installation: packages, devices, memory, disk, threads, network. Loads no libraries or models."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rallebench.core.types import Json
 from rallebench.core.versions import versions
 
 HUB = ("huggingface.co", 443)
-"""The server that answers where the network is reachable: models are downloaded from it."""
+"""The server used to test the network; models are downloaded from it."""
 
 HUB_SECONDS = 3.0
-"""Seconds to wait for its answer."""
+"""Seconds to wait for its response."""
 
 OFFLINE_VARIABLE = "HF_HUB_OFFLINE"
 _PARTS = ("cache", "indexes", "runs", "bin", "corpora", "datasets", "experiments", "conversations")
@@ -32,7 +32,7 @@ _PARTS = ("cache", "indexes", "runs", "bin", "corpora", "datasets", "experiments
 
 @dataclass(frozen=True, slots=True)
 class InstalledPackage:
-    """A package of the installation. ``version``: '' if it is absent, and then ``install`` is its install line."""
+    """A package that may be installed. ``version``: '' if missing; ``install`` is then the command that installs it."""
 
     name: str
     version: str
@@ -51,10 +51,10 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The state of an installation; sizes in bytes.
+    """The state of an installation, sizes in bytes.
 
-    ``network``: True if the hub's server can be reached, None if it was not tried. ``variables``: the names of those that are
-    set, never their values. ``sizes``: folder of the workspace → its bytes.
+    ``network``: True if the hub can be reached, None if not tried. ``variables``: names of the environment variables
+    that are set, never their values. ``sizes``: folder of the workspace → its bytes.
     """
 
     rallebench: str
@@ -74,12 +74,12 @@ class Diagnosis:
 
     @property
     def missing(self) -> tuple[InstalledPackage, ...]:
-        """The packages that every installation should have and this one has not."""
+        """Required packages that are not installed."""
         return tuple(p for p in self.packages if not p.version and not p.extra)
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """One sentence for each thing that keeps a part of rallebench from working as it could."""
+        """One sentence for each problem that limits rallebench."""
         sentences = [f"{p.name} is not installed: {p.install}" for p in self.missing]
         torch, numpy, diskann = map(self._version, ("torch", "numpy", "diskannpy"))
         if self.gpus and torch.endswith("+cpu"):
@@ -102,7 +102,9 @@ class Diagnosis:
 
 
 def diagnose(workspace: Path, *, hub: tuple[str, int] = HUB) -> Diagnosis:
-    """Examine the installation and the disk of a workspace. ``hub``: the server to connect to, unless offline work is set."""
+    """Examine the installation and the disk of a workspace. ``hub``: the server to connect to, unless offline mode
+    is set.
+    """
     import psutil
 
     return Diagnosis(
@@ -124,7 +126,7 @@ def diagnose(workspace: Path, *, hub: tuple[str, int] = HUB) -> Diagnosis:
 
 
 def list_packages() -> tuple[InstalledPackage, ...]:
-    """Return the packages of run time, then those of the extras."""
+    """Return the required packages, then those of the extras."""
     names = [*RUN_TIME, *(name for packages in EXTRAS.values() for name in packages)]
     installed = versions(*names)
     return tuple(
@@ -139,7 +141,7 @@ def list_packages() -> tuple[InstalledPackage, ...]:
 
 
 def list_gpus() -> tuple[Device, ...]:
-    """Return the GPUs that nvidia-smi lists; none without it."""
+    """Return the GPUs listed by nvidia-smi; empty if it is not installed."""
     tool = shutil.which("nvidia-smi")
     if tool is None:
         return ()
@@ -159,7 +161,7 @@ def list_gpus() -> tuple[Device, ...]:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -171,12 +173,12 @@ def _threads() -> int:
 
 
 def is_offline() -> bool:
-    """Return whether the environment forbids to ask the hub."""
+    """Return whether the environment forbids contacting the hub."""
     return os.getenv(OFFLINE_VARIABLE, "").strip().upper() in {"1", "ON", "YES", "TRUE"}
 
 
 def is_reachable(server: tuple[str, int]) -> bool:
-    """Return whether a server accepts a connection, or the proxy before it does."""
+    """Return whether a server, or the proxy in front of it, accepts a connection."""
     proxy = os.getenv("HTTPS_PROXY") or os.getenv("https_proxy") or ""
     try:
         parts = urlsplit(proxy)
@@ -188,19 +190,19 @@ def is_reachable(server: tuple[str, int]) -> bool:
 
 
 def folder_sizes(workspace: Path, names: Sequence[str] = _PARTS) -> dict[str, int]:
-    """Return the bytes of the folders of a workspace that exist."""
+    """Return the sizes in bytes of a workspace's existing folders."""
     return {name: bytes_below(workspace / name) for name in names if (workspace / name).is_dir()}
 
 
 def bytes_below(path: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder."""
+    """Return the size in bytes of a file, or of all files in a folder."""
     total = 0
     for file in [path, *path.rglob("*")] if path.is_dir() else [path]:
         try:
             if file.is_file() and not file.is_symlink():
                 total += file.stat().st_size
         except OSError:
-            continue  # removed meanwhile
+            continue  # removed in the meantime
     return total
 
 

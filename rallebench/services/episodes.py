@@ -1,4 +1,4 @@
-"""An agent's episodes: run as a job, so that a page may leave and find them again; opened from a run; stored as a run."""
+"""Episodes of agents: run as jobs that continue when the page is closed, opened from a run, or saved as a run."""
 
 from __future__ import annotations
 
@@ -40,17 +40,19 @@ from rallebench.workspace.flows import Agent
 from rallebench.workspace.paths import WorkspaceFolder
 
 Trace = Callable[[Episode, str, str], object]
-"""Logs an episode, its question and its source ("agent")."""
+"""Logs an episode with its question and source ("agent")."""
 
 TYPED = "typed"
-"""Stands in the dataset's place for a question of the user's own."""
+"""Replaces the dataset's name for a question of the user's own."""
 
 State = Literal["starting", "running", "stopped", "ended", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
 class EpisodeRequest:
-    """The request for an episode. ``settings``: of the workflow and of its environment (``env.NAME``); ``before``: steps to continue from."""
+    """The request for an episode. ``settings``: of the workflow and its environment (``env.NAME``); ``before``:
+    steps to continue from.
+    """
 
     workflow: str
     env: str
@@ -63,9 +65,11 @@ class EpisodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeState:
-    """An episode at one moment. ``request`` is being asked, ``writing`` is what has come of its answer. ``seconds``: by the clock.
+    """An episode at one moment. ``request``: the request in progress; ``writing``: its answer so far. ``seconds``:
+    wall-clock time.
 
-    ``version`` grows with every change. ``error``: one sentence. ``run``: the run that it was read from.
+    ``version`` increases with every change. ``error``: one sentence. ``run``: the run from which the episode was
+    read.
     """
 
     name: str
@@ -84,7 +88,7 @@ class EpisodeState:
 
     @property
     def mark(self) -> str:
-        """A mark that changes with everything that a page shows, the full seconds included."""
+        """Key that changes whenever the page must be redrawn, including once per second."""
         return f"{self.name} {self.version} {self.seconds:.0f}"
 
     @property
@@ -93,7 +97,7 @@ class EpisodeState:
 
 
 def chosen_example(workspace: WorkspaceFolder, dataset: str, chosen: str) -> tuple[str, Example]:
-    """(dataset, the question chosen from it), or (TYPED, the user's own, without gold). Raises UsageError."""
+    """Return (dataset, chosen question), or (TYPED, the user's own question, without gold). Raises UsageError."""
     chosen = (chosen or "").strip()
     if not chosen:
         raise UsageError("No question is chosen; choose one, or type your own.")
@@ -105,7 +109,7 @@ def chosen_example(workspace: WorkspaceFolder, dataset: str, chosen: str) -> tup
 
 
 class Agents(Protocol):
-    """Makes agents and plays their episodes; ``services.asking.Asking`` does."""
+    """Creates agents and runs their episodes; implemented by ``services.asking.Asking``."""
 
     def agent(
         self,
@@ -116,7 +120,7 @@ class Agents(Protocol):
         *,
         seed: int | None = None,
     ) -> Agent:
-        """A workflow with its environment and model, all checked. Raises UsageError."""
+        """Build an agent from a workflow, an environment and a model, all checked. Raises UsageError."""
 
     def run_agent(
         self,
@@ -126,11 +130,11 @@ class Agents(Protocol):
         stream: bool = False,
         before: Sequence[Reply] = (),
     ) -> Iterator[Event]:
-        """One episode, live: events, the Episode last."""
+        """Run one episode, yielding its events and the Episode last."""
 
 
 class EpisodeJob:
-    """One episode as a job. ``now``: its state, which is replaced, never changed."""
+    """One episode as a job. ``now``: its state, which is replaced rather than modified."""
 
     def __init__(self, request: EpisodeRequest) -> None:
         self.now = EpisodeState(uuid.uuid4().hex[:12], request, steps=request.before)
@@ -139,13 +143,14 @@ class EpisodeJob:
         self._hang_up = Stop()
 
     def state(self) -> EpisodeState:
-        """Its state, with the seconds until now."""
+        """Return the state, with the seconds so far."""
         now = self.now
         return replace(now, seconds=time.monotonic() - self._clock) if now.going else now
 
     def stop(self) -> None:
-        """Stop at once: later events are dropped; a model's stream is closed at its next word, a server is hung up
-        on, a program killed."""
+        """Stop immediately: ignore later events, close a model's stream at its next word, disconnect from servers,
+        kill programs.
+        """
         current = self.now.request
         if not self._set(state="stopped", request=None, writing=""):
             return
@@ -154,7 +159,7 @@ class EpisodeJob:
             sandbox.stop(current.arguments["session"])
 
     def _set(self, **changes: Any) -> bool:
-        """Change the state; whether the episode was running until now."""
+        """Change the state; return whether the episode was still running."""
         with self._lock:
             going = self.now.going
             if going:
@@ -165,8 +170,8 @@ class EpisodeJob:
             return going
 
     def work(self, agents: Agents, trace: Trace, job: Job) -> Operation[None]:
-        """Ask for the episode; ``trace`` is handed it once it has ended."""
-        yield from ()  # followers read ``now``
+        """Run the episode; ``trace`` receives it at the end."""
+        yield from ()  # followers read ``now`` instead of events
         obey(self._hang_up)
         job.stop_by(self.stop)
         request = self.now.episode_request
@@ -185,7 +190,9 @@ class EpisodeJob:
                         return
             if self.now.episode is not None:
                 trace(self.now.episode, request.example.question.text, "agent")
-        except Exception as error:  # flow_error logs a bug with its traceback; it must not leave the episode going on
+        except (
+            Exception
+        ) as error:  # flow_error logs the traceback of a bug; the episode must not remain running
             self._set(state="failed", error=str(flow_error(error)), request=None, writing="")
 
     def _heard(self, event: Event) -> bool:
@@ -208,15 +215,15 @@ class EpisodeJob:
         )
 
 
-# stored as a run
+# saving as a run
 
 
 def save_episode(
     workspace: WorkspaceFolder, backends: Backends, state: EpisodeState | None
 ) -> RunFolder:
-    """Write an episode that has ended as a scored run of its own. Raises UsageError for one that cannot be compared.
+    """Save a finished episode as a scored run of its own. Raises UsageError if it cannot be compared.
 
-    The run says of which question it is and whether an action was edited: it is never resumed as a benchmark.
+    The run records its question and whether an action was edited. It is never resumed as a benchmark.
     """
     if state is not None and state.run:
         raise UsageError(
@@ -262,11 +269,11 @@ def _run_request(workspace: WorkspaceFolder, state: EpisodeState, edited: bool) 
     )
 
 
-# opened from a run
+# opening from a run
 
 
 def open_episode(workspace: WorkspaceFolder, run: str, qid: str) -> EpisodeState:
-    """The stored episode of an agent's run. Raises UsageError, BadFileError."""
+    """Open a stored episode from an agent's run. Raises UsageError, BadFileError."""
     folder = RunFolder.open(workspace.runs, run)
     stored = folder.description()
     agent = stored.agent

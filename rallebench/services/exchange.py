@@ -1,4 +1,4 @@
-"""Exchange with other programs: imports, exports, prediction files, MLflow."""
+"""Exchange data with other programs: imports, exports, prediction files, MLflow."""
 
 from __future__ import annotations
 
@@ -33,19 +33,20 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 
 def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[Json], int]:
-    """The first ``number`` records of a dataset whose gold is among ``pages``, and the number of records read.
+    """Return the first ``number`` records of a dataset whose gold pages are among ``pages``, and the number of
+    records read.
 
-    Raises BadFileError for a bad row, UsageError for a corpus without page ids.
+    Raises BadFileError for a bad row, UsageError if the corpus has no page ids.
     """
     return pick_up(dataset, pages, number)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedCounts:
-    """An import in numbers. ``problems``: the first bad rows; ``counts``: further numbers of things, of a table of scholars.
+    """The counts of an import. ``problems``: the first bad rows; ``counts``: further counts, for tables of scholars.
 
-    ``gold``: of a dataset, its questions with an answer, with a gold page, with neither. ``warnings`` and ``notes``: sentences;
-    None where an import of the kind has none.
+    ``gold``: for datasets, the counts of gold answers and pages. ``warnings`` and ``notes``: sentences; None if this
+    kind of import has none.
     """
 
     name: str
@@ -74,7 +75,7 @@ class ImportedCounts:
 
 @dataclass(frozen=True, slots=True)
 class GoldCounts:
-    """Questions with an accepted answer, with a gold page, and with neither."""
+    """Numbers of questions with an accepted answer, with a gold page, and with neither."""
 
     answers: int
     pages: int
@@ -90,7 +91,9 @@ def import_corpus(
     page_map: Path | None = None,
     skip_bad: bool = False,
 ) -> Iterator[str | ImportedCounts]:
-    """Import a corpus: yield progress in sentences, the summary last. The settings: see ``Data.import_corpus``."""
+    """Import a corpus, yielding progress as sentences and then the counts. For the settings, see
+    ``Data.import_corpus``.
+    """
     work = data.import_corpus(name, source, form=form, page_map=page_map, skip_bad=skip_bad)
     for event in work:
         if not isinstance(event, Corpus):
@@ -115,7 +118,9 @@ def import_dataset(
     sample: int = 0,
     seed: int = SEED,
 ) -> tuple[ImportedCounts, str]:
-    """Import a dataset; returns its summary, and a sentence about R-Eval's ids or ''. The settings: see ``Data.import_dataset``."""
+    """Import a dataset; return its counts, and a sentence about R-Eval's ids or ''. For the settings, see
+    ``Data.import_dataset``.
+    """
     dataset = data.import_dataset(
         name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
     )
@@ -155,7 +160,9 @@ def import_predictions(
     system: str = "",
     skip_bad: bool = False,
 ) -> tuple[ImportedCounts, str]:
-    """Import predictions, or a log of R-Eval, as a scored run; returns its summary, and a warning or ''. Raises UsageError."""
+    """Import predictions or an R-Eval log as a scored run; return the counts, and a warning or ''. Raises
+    UsageError.
+    """
     if form == logs.FORM or (not form and logs.recognises(source)):
         workflow, _, llm = system.partition(":")
         run = logs.import_log(workspace, source, name, workflow=workflow, llm=llm, dataset=dataset)
@@ -181,7 +188,7 @@ def import_predictions(
 
 
 def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
-    """The lines of a run in a format of other tools, and a warning or ''."""
+    """Return the lines of a run in another tool's format, and a warning or ''."""
     lines, _ = FORMS[form]
     failed = sum(bool(head.error) for head in run.heads().values())
     warnings = [f"{failed} failed questions are left out."] if failed else []
@@ -202,7 +209,7 @@ def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
 def score_predictions(
     suite: str, guess: Path, gold: Path | None, **settings: Any
 ) -> dict[str, Any]:
-    """Score a file of predictions in the form of a suite; ``settings``: keywords of its scorer. Raises RalleError."""
+    """Score a file of predictions in a suite's format; ``settings``: keywords of its scorer. Raises RalleError."""
     with naming(f"{guess} or {gold}" if gold else guess, suite):
         return SCORERS[suite](guess, gold, **settings)
 
@@ -210,9 +217,9 @@ def score_predictions(
 def track(
     workspace: WorkspaceFolder, tracking: Tracking, name: str, kind: str, *, model: bool = False
 ) -> dict[str, Any]:
-    """Log a run, or the runs of an experiment below one parent, to MLflow. ``model``: the run's chain, too.
+    """Log a run to MLflow, or the runs of an experiment below one parent. ``model``: also log the run's chain.
 
-    Raises UsageError for an experiment without a finished run, RalleError where MLflow refuses.
+    Raises UsageError if the experiment has no finished run, RalleError if MLflow fails.
     """
     if kind == "run":
         run = RunFolder.open(workspace.runs, name)
@@ -226,7 +233,7 @@ def track(
             hint=Hint("leave-out", "model"),
         )
     report = (
-        open_sweep(workspace, name)  # also before the sweep has ended
+        open_sweep(workspace, name)  # works even before the sweep has finished
         if kind == "sweep"
         else ExperimentStore(workspace.path).open(name, kind).report
     )

@@ -1,4 +1,4 @@
-"""Experiments as jobs: measured by a pilot, with one progress over all runs."""
+"""Experiments as jobs: measure costs with a pilot, and report progress over all runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.indexes.ensure import index_costs
 
 PILOT = "estimate"
-"""The kind of the jobs that estimate the cost of an experiment."""
+"""Kind of the jobs that estimate an experiment's cost."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartState:
-    """A run of an experiment that goes on. ``state``: done, failed, running; ``means``: metric → (mean so far, count)."""
+    """A run within a running experiment. ``state``: done, failed, running; ``means``: metric → (mean so far, count)."""
 
     label: str
     state: str
@@ -39,14 +39,14 @@ class PartState:
 def estimate(
     experiments: Experiments, jobs: JobManager, request: ExperimentRequest, planned: Forecast
 ) -> Job:
-    """Ask a few questions of each run of a plan in a job; its result is the ``Forecast`` with its costs."""
+    """Run a job that asks a few questions of each planned run; its result is the ``Forecast`` with costs."""
     identity = repr((request.kind, request.to_json()))
     work = experiments.pilot(planned, request)
     return jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
 def pilot_costs(jobs: JobManager, request: ExperimentRequest) -> PilotCosts | None:
-    """The costs that the newest pilot of this very request measured, None if none has ended well."""
+    """Return the costs measured by the newest successful pilot of exactly this request; None if there is none."""
     job = jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, Forecast):
         return None
@@ -54,17 +54,19 @@ def pilot_costs(jobs: JobManager, request: ExperimentRequest) -> PilotCosts | No
 
 
 def active(jobs: JobManager) -> list[Job]:
-    """The experiments that go on, the newest first."""
+    """Running experiments, newest first."""
     return [job for job in reversed(_all(jobs)) if not job.done]
 
 
 def ended_jobs(jobs: JobManager) -> list[Job]:
-    """The experiments that ended since the program began, the newest first."""
+    """Experiments that finished since the program started, newest first."""
     return sorted((job for job in _all(jobs) if job.done), key=lambda job: -(job.ended or 0.0))
 
 
 def newest(jobs: JobManager, name: str) -> Job | None:
-    """The job of an experiment that goes on, or else ended last; None if there is none since the program began."""
+    """Return the running or else most recently finished job of an experiment; None if there is none since the
+    program started.
+    """
     return next((job for job in (*active(jobs), *ended_jobs(jobs)) if job.name == name), None)
 
 
@@ -74,7 +76,7 @@ def _all(jobs: JobManager) -> list[Job]:
 
 
 def parts(job: Job) -> list[PartState]:
-    """The runs of an experiment as far as they have begun, in their order."""
+    """The runs of an experiment that have started, in order."""
     states: dict[str, PartState] = {}
     for task, event in job.tasks.items():
         label, _, inner = task.partition("/")
@@ -88,7 +90,7 @@ def parts(job: Job) -> list[PartState]:
 
 
 def _part(label: str, event: Any) -> PartState:
-    """A run by its newest event."""
+    """Return the state of a run from its newest event."""
     if isinstance(event, Failed):
         return PartState(label, "failed", message=event.error)
     if isinstance(event, Finished) and isinstance(event.result, RunResult):
@@ -105,16 +107,17 @@ def _part(label: str, event: Any) -> PartState:
 
 
 def headline(part: PartState) -> tuple[str, float, int] | None:
-    """(metric, mean so far, count) of a run: the first that decides a sweep, else the first of its own; no time or count of
-    tokens stands for it."""
+    """Return (metric, mean so far, count) of a run: the first metric that ranks a sweep, otherwise its first own
+    metric. Times and token counts are excluded.
+    """
     known = {n: mean for n, mean in part.means.items() if mean[0] is not None and not is_cost(n)}
     name = deciding_metric(known) or next(iter(known), "")
     return (name, *known[name]) if name else None
 
 
 def is_cost(name: str) -> bool:
-    """Return whether a metric tells what an answer cost, not how good it is."""
-    with suppress(RalleError):  # a benchmark's own
+    """Return whether a metric measures cost rather than quality."""
+    with suppress(RalleError):  # a benchmark's own metric
         return bool(metric(name).traits.get("reads") == "cost")
     return False
 
@@ -123,14 +126,14 @@ def is_cost(name: str) -> bool:
 
 
 def plan_json(plan: Forecast, *, probe: bool = False) -> Json:
-    """A plan as JSON, with its measured costs for ``probe``."""
+    """Return a plan as JSON, with the costs that ``probe`` measured."""
     return as_json(plan, "suite" if plan.kind in SUITES else "experiment", probe=probe)
 
 
 def plan_with_costs(
     experiments: Experiments, request: ExperimentRequest, *, questions: int, batch_size: int
 ) -> Operation[Forecast]:
-    """The plan of an experiment with the costs that a pilot of ``questions`` per run measures (0: none)."""
+    """Plan an experiment and measure its costs with a pilot of ``questions`` per run (0: no pilot)."""
     plan = experiments.plan(request)
     if not questions:
         return plan

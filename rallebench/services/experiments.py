@@ -1,4 +1,4 @@
-"""Experiments: planned, measured by a pilot, performed, opened again."""
+"""Plan experiments, measure them with a pilot, run them, and open them again."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ from rallebench.workspace.indexes.estimate import estimate_build
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
 ENCODING = "encoding passages"
-"""The step of a build that takes most of its time."""
+"""The slowest step of a build."""
 ANSWERING = ("", "running")
-"""The steps of a run that count questions."""
+"""Steps of a run in which questions are counted."""
 ALMOST = 0.9
-"""The part of a build that encoding is."""
+"""Share of a build's time spent encoding."""
 
 TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
-"""The kinds that `track` can log; one name may belong to several of them."""
+"""Kinds that `track` can log; several may share a name."""
 
 
 def experiment_rules(name: str) -> ExperimentRules:
-    """The rules for experiments of that kind. Raises NotFoundError."""
+    """Return the rules for experiments of a kind. Raises NotFoundError."""
     return _RULES[EXPERIMENTS.entry(name).traits["place"]]
 
 
 def nouns_of_experiments() -> frozenset[str]:
-    """The kinds of the jobs of experiments, without dataset builders."""
+    """Kinds of experiment jobs, without dataset builders."""
     return frozenset(rules.noun for rules in _RULES.values()) - {NOUN}
 
 
 class Experiments:
-    """Plans, probes, starts and opens experiments; it has no state of its own, so threads may share it."""
+    """Plans, probes, starts and opens experiments. It is stateless, so threads may share it."""
 
     def __init__(self, parts: EngineParts, jobs: JobManager, runs: Runs) -> None:
         self._parts, self._jobs, self._runs = parts, jobs, runs
@@ -67,8 +67,9 @@ class Experiments:
         self.store = ExperimentStore(self._workspace.path)
 
     def plan(self, request: ExperimentRequest) -> Forecast:
-        """Everything that ``run`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
-        MismatchError if a run of that name was made with other settings."""
+        """Return everything that ``run`` would run, without loading or writing anything. Raises RalleError for an
+        invalid request, MismatchError if a run of that name has other settings.
+        """
         with self._lease(request, "the plan of ") as lease:
             return plan(request, EXPERIMENTS[request.kind], EngineContext(self._parts, lease))
 
@@ -81,7 +82,7 @@ class Experiments:
         batch_size: int = 20,
         **limits: float,
     ) -> Operation[Forecast]:
-        """Ask a few questions of each run of a plan; returns the plan with the costs of all. See ``engine.pilot``."""
+        """Ask a few questions of each planned run; return the plan with all costs. See ``engine.pilot``."""
         with self._lease(request, "the probe of ") as lease:
             work = pilot(
                 planned,
@@ -97,7 +98,7 @@ class Experiments:
             return measured.with_building(building)
 
     def _measure_builds(self, planned: Forecast) -> Operation[float]:
-        """The seconds to build the indexes of a plan that are not there, measured on a sample of each."""
+        """Measure a small sample of each missing index; return the seconds to build them all."""
         seconds, encoders = 0.0, self._models.encoders
         for recipe in planned.builds:
             for news in estimate_build(self._workspace, recipe, encoders):
@@ -110,8 +111,9 @@ class Experiments:
     def run(
         self, request: ExperimentRequest, options: RunOptions = DEFAULT_OPTIONS
     ) -> Operation[ExperimentResult]:
-        """Perform an experiment. One of that name with the same content continues where it stopped. Raises RalleError for what
-        is wrong before the first run. See ``engine.driver``."""
+        """Run an experiment. If one of that name with the same content exists, resume it. Raises RalleError for
+        problems found before the first run. See ``engine.driver``.
+        """
         check_options(options.batch_size, options.max_errors)
         factory, rules = EXPERIMENTS[request.kind], experiment_rules(request.kind)
         with self._lease(request) as lease:
@@ -125,9 +127,10 @@ class Experiments:
         options: RunOptions = DEFAULT_OPTIONS,
         planned: Forecast | None = None,
     ) -> Job:
-        """Begin an experiment as a job, or join the job that performs it. ``planned``: for one progress over all its runs.
+        """Start an experiment as a job, or join its running job. ``planned``: used for one progress over all its
+        runs.
 
-        Raises UsageError where another one of its name goes on.
+        Raises UsageError if a different experiment of that name is running.
         """
         work = self.run(request, options)
         if planned is not None:
@@ -138,19 +141,21 @@ class Experiments:
         )
 
     def stop(self, name: str) -> None:
-        """Ask the current run of an experiment to stop after the current batch; nothing where it has none."""
+        """Ask the current run of an experiment to stop after the current batch; do nothing if there is none."""
         runs = self.store.open(name).runs.values() if self.store.exists(name) else ()
         for run in [*runs][-1:]:
             self._runs.stop(run)
 
     def kinds_named(self, name: str) -> list[str]:
-        """The kinds that have this name in the workspace."""
+        """Return the kinds of experiment with this name in the workspace."""
         kinds = ["run"] if (self._workspace.runs / name / "run.json").is_file() else []
         noun = self.store.find_noun(name)
         return [*kinds, noun] if noun else kinds
 
     def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
-        """Check the request and return its lease; ``use`` precedes the noun ("the plan of "). Raises UsageError, NotFoundError."""
+        """Check the request and return its lease; ``use`` precedes the noun, as in "the plan of ". Raises
+        UsageError, NotFoundError.
+        """
         kind, noun = request.kind, experiment_rules(request.kind).noun
         if kind == SWEEP and not SWEEP_NAME.fullmatch(request.name):
             raise UsageError(
@@ -169,14 +174,18 @@ class Experiments:
         return self._models.lease(f"{use}the {noun} {request.name!r}")
 
     def list(self, noun: str = "") -> list[str]:
-        """The names of all experiments, the newest first. ``noun``: of one kind, such as "sweep"; trade-offs count once they have ended."""
+        """Return the names of all experiments, newest first. ``noun``: only this kind, such as "sweep". Trade-offs
+        appear once finished.
+        """
         names = [n for n in self.store.names() if not noun or self.store.find_noun(n) == noun]
         if noun != _RULES["tradeoffs"].noun:
             return names
         return [name for name in names if (self.store.folder(name) / REPORT).is_file()]
 
     def open_tradeoff(self, name: str) -> TradeoffReport:
-        """A trade-off by its name. Raises UsageError if there is none that has ended, BadFileError for a damaged file."""
+        """Open a finished trade-off. Raises UsageError if there is none of that name, BadFileError if its file is
+        damaged.
+        """
         report = self.store.open(name, "trade-off").report
         if not isinstance(report, TradeoffReport):
             raise UsageError(f"{name!r} is not a finished trade-off; measure it under its name.")
@@ -186,7 +195,7 @@ class Experiments:
 def _count_progress(
     work: Operation[ExperimentResult], planned: Forecast
 ) -> Operation[ExperimentResult]:
-    """The same work, with a progress over all its runs and indexes, whose task is ""."""
+    """Run the work and add one progress over all its runs and indexes, whose task is ""."""
     count = _Count(planned)
     yield count.progress
     with closing(work):
@@ -199,12 +208,14 @@ def _count_progress(
             yield event
             before = count.percent
             count.hear(event)
-            if count.percent > before:  # a job keeps every event that is followed by another task's
+            if count.percent > before:  # a job keeps each event that another task's event follows
                 yield count.progress
 
 
 class _Count:
-    """The answered questions and built indexes of a planned experiment. Its total is unknown where rows come first."""
+    """Counts the answered questions and built indexes of a planned experiment. The total is unknown if rows are
+    built first.
+    """
 
     def __init__(self, planned: Forecast) -> None:
         self._sizes = {run.label: run.questions for run in planned.runs}
@@ -216,7 +227,7 @@ class _Count:
         self.total = 0 if planned.rows else total
 
     def hear(self, event: Event) -> None:
-        """Take in an event of the work."""
+        """Process an event of the work."""
         outer = "/" not in event.task
         if isinstance(event, IndexReady):
             self._ready[event.name] = self._ready.get(event.name, False) or event.built
@@ -240,14 +251,14 @@ class _Count:
 
     @property
     def percent(self) -> int:
-        """The percents of both counts together."""
+        """Percentage over both counts."""
         now = self.progress
         answered = 100 * now.done // now.total if now.total else 0
         return answered + int(100 * now.built)
 
 
 def suite_report(result: ExperimentResult) -> SuiteReport:
-    """Every run with its means, then the suite's own results."""
+    """Return every run with its means, then the suite's own results."""
     own = result.report
     definitions = {column.name: column.definition for run in result.runs for column in run.columns}
     parts = (
@@ -269,7 +280,7 @@ def suite_report(result: ExperimentResult) -> SuiteReport:
 
 
 def own_report(result: ExperimentResult) -> ExperimentReport:
-    """The report as the experiment gave it."""
+    """Return the report that the experiment produced."""
     if result.report.result is None:
         raise TypeError(f"the experiment {result.request.kind!r} has no result in its Report")
     return result.report.result
@@ -284,4 +295,4 @@ _RULES = {
     "batches": ExperimentRules("batch", own_report, fixed=False),
     "tradeoffs": ExperimentRules("trade-off", own_report),
 }
-"""Place of an experiment → the rules for those of that place."""
+"""Place in the registry → the rules for its experiments."""

@@ -1,4 +1,4 @@
-"""The cost of an experiment before it starts: runs, questions, calls, minutes, dollars, and the cached replies."""
+"""Forecast an experiment before it starts: runs, questions, calls, minutes, dollars, cached replies."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from rallebench.workspace.indexes.rates import stored_rate
 from rallebench.workspace.paths import WorkspaceFolder
 
 RECENT = 40
-"""The number of newest runs from which times and prices are taken."""
+"""Number of newest runs used for times and prices."""
 SAME = 5
-"""The number of the newest runs of one chain whose times make a range."""
+"""Number of a chain's newest runs used for a range of times."""
 FASTER, SLOWER = 0.75, 1.5
-"""Factors of the bounds: another load on the machine, other questions."""
+"""Factors for the lower and upper bounds, to allow for other loads and other questions."""
 WORDS_RATE = 5_000.0
-"""Passages a second of an index without an encoder, on a slow machine."""
+"""Passages per second when indexing without an encoder on a slow machine."""
 CHANGING = 0.1
-"""The assumed share of questions that two variants answer differently, for the smallest difference that shows."""
+"""Assumed share of questions that two variants answer differently, used for the smallest detectable difference."""
 CACHE_SEARCH_SECONDS = 3.0
-"""The most seconds of a search in the reply cache; then the number of cached replies is not known."""
+"""Maximum seconds to search the reply cache; if it takes longer, the number of cached replies is unknown."""
 RANKED = ("sweep", "batch", "baselines")
-"""Kinds whose last step ranks real answers, which a plan without answers cannot."""
+"""Kinds that end by ranking real answers; a plan cannot do this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """Seconds a question of the earlier runs of a chain (expected, low, high), and dollars, None without a price."""
+    """Seconds per question in a chain's earlier runs (expected, low, high), and dollars; None without a price."""
 
     seconds: Seconds
     usd: float | None
@@ -59,7 +59,9 @@ class Speed:
 
 @dataclass(frozen=True, slots=True)
 class RunCost:
-    """The ``flow`` and the ``backends`` of an earlier run, with its seconds and dollars a question; None without a price."""
+    """The ``flow`` and ``backends`` of an earlier run, with its seconds and dollars per question; None without a
+    price.
+    """
 
     flow: str
     backends: Mapping[str, str]
@@ -68,7 +70,7 @@ class RunCost:
 
 
 class Forecasts:
-    """Costs of experiments before they start, from plans, pilots and earlier runs."""
+    """Costs of experiments before they start, based on plans, pilots and earlier runs."""
 
     def __init__(
         self,
@@ -83,7 +85,9 @@ class Forecasts:
         self._runs, self._experiments, self._asking = runs, experiments, asking
 
     def forecast(self, request: ExperimentRequest) -> Forecast:
-        """The plan of an experiment with everything known of its cost; asks no model. Raises RalleError for a wrong request."""
+        """Return the plan of an experiment with all known costs, without calling a model. Raises RalleError for an
+        invalid request.
+        """
         plan = self.plan(request)
         plan = replace(plan, pilot=experiment_jobs.pilot_costs(self._jobs, request))
         pilot = plan.pilot
@@ -116,12 +120,14 @@ class Forecasts:
         )
 
     def plan(self, request: ExperimentRequest) -> Forecast:
-        """The runs of an experiment. Raises RalleError for a wrong request."""
+        """Return the runs of an experiment. Raises RalleError for an invalid request."""
         value = self._experiments.plan(request)
         return replace(value, open_end="") if request.kind in RANKED else value
 
     def _earlier_time(self, planned: Forecast) -> tuple[Seconds | None, float | None, str]:
-        """Time and dollars carried over from the newest runs of the same chains and models; None if one of these has no run."""
+        """Estimate time and dollars from the newest runs of the same chains and models; None if any of them has no
+        run.
+        """
         left = [run for run in planned.runs if run.open]
         known = self._earlier_runs() if left else []
         speeds = [self._speed(run.flow, run.llms, known) for run in left]
@@ -135,8 +141,9 @@ class Forecasts:
         return seconds, usd, "from earlier runs"
 
     def building(self, planned: Forecast) -> Seconds | None:
-        """The time to build the indexes that are not there: their passages at the rate of their encoder here; None where the passages
-        were never counted or the encoder never measured."""
+        """Estimate the time to build missing indexes from their passages and the encoder's speed on this machine;
+        None if the passages were never counted or the encoder never measured.
+        """
         space = self._workspace
         seconds: list[Seconds] = [(0.0, 0.0, 0.0)]
         for recipe in planned.builds:
@@ -148,7 +155,9 @@ class Forecasts:
         return _sum_seconds(seconds)
 
     def speed(self, flow: FlowSpec) -> Speed | None:
-        """The speed of the newest runs of this very chain with the same models and indexes; None if there is none."""
+        """Return the speed of the newest runs of exactly this chain with the same models and indexes; None if there
+        are none.
+        """
         identity = flow_identity(flow.workflow, flow.settings)
         return self._speed(identity, flow.llms, self._earlier_runs())
 
@@ -176,7 +185,7 @@ class Forecasts:
         return all(known.get(name) == FREE for name in llms)
 
     def _cached_calls(self, request: ExperimentRequest) -> int | None:
-        """The number of model calls of a sweep that the cache answers."""
+        """Return the number of a sweep's model calls that the cache can answer."""
         if request.kind != "sweep" or any(v.index for v in sweep_variants(request.settings)):
             return None
         examples = self._workspace.questions(request.settings["dataset"])[: request.limit]
@@ -190,8 +199,10 @@ class Forecasts:
         examples: Sequence[Example],
         patience: float = CACHE_SEARCH_SECONDS,
     ) -> tuple[int, int] | None:
-        """(model calls, whole questions) of chains that need not be asked: all steps before them are in the cache, too. None where a
-        model or an index is not loaded, and for more than ``patience``, in seconds, can look through."""
+        """Return (model calls, whole questions) that the cache can answer. A call counts only if all earlier steps
+        are cached too. None if a model or an index is not loaded, or if the search takes longer than ``patience``
+        seconds.
+        """
         backends = self._models.backends
         deadline = time.monotonic() + patience
         calls = whole = 0
@@ -207,8 +218,9 @@ class Forecasts:
 
 
 def smallest_difference(questions: int) -> float | None:
-    """The difference of two means that so many questions show with 80 % power, if CHANGING of them change their answer, or as
-    many more as the difference takes; None where no difference is shown.
+    """Return the smallest difference of two means that this number of questions detects with 80 % power; None if
+    none can be detected. The share CHANGING of the questions is assumed to change their answers, or more if the
+    difference requires it.
 
     >>> round(smallest_difference(222), 3), smallest_difference(9), smallest_difference(0)
     (0.059, None, None)
@@ -222,7 +234,7 @@ def smallest_difference(questions: int) -> float | None:
 
 
 def _pilot_time(done: PilotCosts) -> tuple[Seconds | None, float | None, str]:
-    """Time and dollars of a pilot."""
+    """Return the time and dollars measured by a pilot."""
     time_, usd = done.total["seconds"], done.total["usd"]
     count = sum(len(sample.rows) for sample in done.samples if sample)
     unpriced = any(s.why for s in done.samples if s and s.rows)
@@ -243,15 +255,16 @@ def _sum_seconds(several: Sequence[Seconds]) -> Seconds:
 
 
 def widen(expected: float, low: float | None = None, high: float | None = None) -> Seconds:
-    """A time with its bounds: another load on the machine, other questions."""
+    """Add bounds to a time, to allow for other loads and other questions."""
     slow = expected if high is None else high
     fast = expected if low is None else low
     return expected, FASTER * fast, SLOWER * slow
 
 
 def _run_cost(folder: RunFolder) -> RunCost | None:
-    """The chain and the models of a run, and the seconds and dollars a question without replies from the cache: by the clock if
-    the cache gave none."""
+    """Return the chain and models of a run, with seconds and dollars per uncached question. If the cache gave no
+    replies, the seconds are wall-clock time.
+    """
     try:
         stored, report = folder.description(), folder.report()
         own = report.cost.uncached if report and report.cost else CostTotal()
@@ -273,7 +286,9 @@ def _run_cost(folder: RunFolder) -> RunCost | None:
 def _of_question(
     chain: Chain, example: Example, backends: Backends, reply_cache: ReplyCache
 ) -> tuple[int, bool]:
-    """The model calls for a question that the cache answers, up to the first step that it lacks, and whether it lacks none."""
+    """Return the number of a question's model calls that the cache answers, up to the first missing step, and
+    whether nothing is missing.
+    """
     known = 0
     with closing(chain_flow(chain).make(backends)(example.question)) as flow:
         try:

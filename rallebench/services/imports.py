@@ -1,4 +1,4 @@
-"""An import: recognised as corpus or dataset, looked at, brought in, and its indexes built, as one job."""
+"""Import a corpus or a dataset: detect its kind, preview it, import it and build its indexes, all as one job."""
 
 from __future__ import annotations
 
@@ -51,24 +51,25 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 ImportKind = Literal["corpus", "dataset", "both"]
 ROWS, MAX_ROWS = 8, 2000
-"""The most rows that a preview shows; the most rows that it reads to find them and their problems."""
+"""Maximum number of rows shown in a preview, and of rows read to find them and their problems."""
 
 MOST_MEASURED = 500
-"""Passages whose tokens a preview counts."""
+"""Maximum number of passages whose tokens a preview counts."""
 
 MOST_PASSAGES = 100_000
-"""Passages of all imported corpora among which a preview looks up pages."""
+"""Maximum number of passages, over all imported corpora, in which a preview looks up pages."""
 
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
-"""Way of retrieval that an import can build → kind of the index; a hybrid is the fusion of both."""
+"""Retrieval method that an import can build → kind of index. A hybrid fuses both."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """The beginning of a corpus or a dataset as it would be imported, and the bad rows there.
+    """The first rows of a corpus or a dataset as they would be imported, and the bad rows among them.
 
-    ``rows``: Passages or Examples. ``read`` rows were looked at; ``ended``: these are all. ``seen``: those that could be read.
-    ``warnings``: on gold or text that may be lost; ``notes``: on forms of gold that were read.
+    ``rows``: Passages or Examples. ``read``: number of rows examined; ``ended``: True if these are all; ``seen``:
+    number of readable rows. ``warnings``: gold answers or text that may be lost; ``notes``: forms of gold answers
+    that were recognised.
     """
 
     form: str
@@ -83,12 +84,12 @@ class Preview:
 
 
 MOST_COUNTED = 10_000
-"""Files and folders that are counted."""
+"""Maximum number of files and folders to count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The previews of ``source``: one of ``corpus`` and ``dataset`` is None unless it can be both."""
+    """The previews of ``source``. Unless it can be imported as either, one of ``corpus`` and ``dataset`` is None."""
 
     source: Path
     kind: ImportKind
@@ -97,7 +98,7 @@ class Looked:
 
     @property
     def files(self) -> int | None:
-        """The number of files in a folder; None for a file, and for a folder with too many to count."""
+        """Number of files in a folder; None for a single file or a folder with too many to count."""
         if self.source.is_file():
             return None
         paths = list(islice(self.source.rglob("*"), MOST_COUNTED))
@@ -105,13 +106,15 @@ class Looked:
 
     @property
     def name(self) -> str:
-        """A name made of the source's."""
+        """A name derived from the source's name."""
         return re.sub(r"[^\w.-]+", "-", self.source.name.split(".")[0]).strip("-.") or "import"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
-    """The source of an import, its name, and the indexes to build. ``indexes``: of ``bm25``, ``dense``, ``hybrid``."""
+    """The source of an import, its name, and the indexes to build. ``indexes``: any of ``bm25``, ``dense``,
+    ``hybrid``.
+    """
 
     name: str
     source: Path
@@ -126,8 +129,9 @@ class ImportRequest:
 
 @dataclass(frozen=True, slots=True)
 class ImportResult:
-    """The result of an import; ``indexes``: the names of the built indexes, the hybrid among them;
-    ``passages``: of each of them, 0 without an index; ``long``: a sentence on those that the encoder does not read whole, or ''."""
+    """The result of an import. ``indexes``: names of the built indexes, including the hybrid; ``passages``: passages
+    in each index, 0 without one; ``long``: a warning about passages that the encoder truncates, or ''.
+    """
 
     corpus: Corpus | None = None
     dataset: ImportedDataset | None = None
@@ -144,8 +148,9 @@ def look(
     page_map: Path | None = None,
     corpora: Path | None = None,
 ) -> Looked:
-    """The content of a file or folder: ``kind`` and ``form`` as given, else recognised. ``corpora``: the imported corpora, whose
-    pages questions may name. Raises RalleError for a bad one."""
+    """Preview a file or folder; ``kind`` and ``form`` are detected unless given. ``corpora``: the imported corpora
+    whose pages the questions may name. Raises RalleError for a bad source.
+    """
     if not source.exists():
         raise NotFoundError(f"{source} does not exist; check the path.")
     errors = []
@@ -176,7 +181,7 @@ def look(
 
 
 def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -> Preview:
-    """The first passages of a corpus. Raises UsageError if it cannot be read at all."""
+    """Preview the first passages of a corpus. Raises UsageError if nothing can be read."""
     form = form or corpus_form(source)
     pages = read_page_map(page_map) if page_map else None
     read = Source(source, Problems(skip=True, refuse_empty=True))
@@ -184,7 +189,9 @@ def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -
 
 
 def preview_questions(source: Path, form: str = "", corpora: Path | None = None) -> Preview:
-    """The first questions of a set, with the pages of ``corpora`` that they name. Raises UsageError if it cannot be read at all."""
+    """Preview the first questions of a dataset, with the pages of ``corpora`` that they name. Raises UsageError if
+    nothing can be read.
+    """
     form = form or dataset_form(source)
     read = Source(source, Problems(skip=True))
     surveyed = survey(read, form, MAX_ROWS) or Survey()
@@ -199,14 +206,14 @@ def preview_questions(source: Path, form: str = "", corpora: Path | None = None)
 
 
 def _page_finder(corpora: Path) -> PageFinder | None:
-    """The lookup of pages by name; None for corpora that a preview would read for too long."""
+    """Return a lookup of pages by name; None if the corpora are too large to read for a preview."""
     passages = sum(card.passages for card in imported_corpora(corpora).values())
     return partial(find_pages, corpora) if passages <= MOST_PASSAGES else None
 
 
 def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
     first: list[Any] = []
-    with suppress(UsageError):  # a file of bad rows alone: the preview shows these
+    with suppress(UsageError):  # if all rows are bad, the preview shows them
         first = list(islice(rows, MAX_ROWS))
     problems, count = read.problems, len(first)
     ended, looked = count < MAX_ROWS, count + problems.count
@@ -220,7 +227,9 @@ def _names_questions(source: Path) -> bool:
 
 
 def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> str:
-    """A sentence on the first passages that are longer than the encoder reads, with the mend; '' if none is."""
+    """Return a warning, with a remedy, if some of the first passages are longer than the encoder reads; otherwise
+    ''.
+    """
     pieces = chunk(preview.seen, chunking)
     rows = [passage for passage, _ in islice(pieces, MOST_MEASURED)]
     whole = preview.ended and next(pieces, None) is None
@@ -233,19 +242,19 @@ def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> 
 
 
 def chunking_of_preview(preview: Preview, encoder: str) -> Chunking | None:
-    """The default cut of the previewed corpus."""
+    """Return the default chunking of the previewed corpus."""
     return default_chunking(encoder) if holds_documents(Path(), preview.form) else None
 
 
 def first_chunks(
     rows: Iterable[Passage], chunking: Chunking | None
 ) -> list[tuple[Passage, tuple[int, int] | None]]:
-    """The first six passages that an index would hold, each with its place in its document."""
+    """Return the first six passages of the index to be built, each with its place in its document."""
     return list(islice(chunk(rows, chunking), 6))
 
 
 def index_names(request: ImportRequest) -> dict[str, str]:
-    """Way → the name of its index: ``handbook-bm25``, ``handbook-minilm``, ``handbook-hybrid``."""
+    """Retrieval method → the name of its index: ``handbook-bm25``, ``handbook-minilm``, ``handbook-hybrid``."""
     encoder = re.sub(r"[^\w.-]+", "-", request.encoder).strip("-")
     names = {"bm25": f"{request.name}-bm25", "dense": f"{request.name}-{encoder}"}
     return {
@@ -256,7 +265,7 @@ def index_names(request: ImportRequest) -> dict[str, str]:
 
 
 def start(workspace: WorkspaceFolder, data: Data, jobs: JobManager, request: ImportRequest) -> Job:
-    """Begin an import as a job; raises UsageError at once for an impossible request."""
+    """Start an import as a job; raises UsageError at once for an impossible request."""
     check_name("corpus" if request.kind != "dataset" else "dataset", request.name)
     if not request.source.exists():
         raise NotFoundError(f"{request.source} is no longer there; choose it again.")
@@ -329,7 +338,7 @@ def _indexes(
         chunking = corpus_chunking(source, request.encoder)
     for way, name in names.items():
         if way == "hybrid":
-            with suppress(UsageError):  # an earlier import of the same has saved it
+            with suppress(UsageError):  # an earlier, identical import has already saved it
                 data.combine(
                     name, "rrf", [names["bm25"], names["dense"]], {}, f"{request.name}, both"
                 )

@@ -1,4 +1,4 @@
-"""Jobs: work in threads of its own, which a page may leave and find again, follow and stop."""
+"""Jobs: work in background threads that a page can follow, leave, find again and stop."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Status = Literal["running", "stopping", "finished", "stopped", "failed"]
 
 @dataclass(eq=False)
 class Job:
-    """One piece of work. All who follow it get its events from the beginning.
+    """One piece of background work. Every follower receives its events from the beginning.
 
-    Of consecutive progress with the same task and message only the newest is kept.
+    Of consecutive progress events with the same task and message, only the newest is kept.
 
-    ``kind``: the noun for it in sentences ("sweep"); ``identity``: what tells its work from other work of that name.
+    ``kind``: its noun in sentences ("sweep"); ``identity``: distinguishes its work from other work of the same name.
     """
 
     kind: str
@@ -43,7 +43,7 @@ class Job:
 
     def __post_init__(self) -> None:
         self.failure = self.failure or f"The {self.kind} of {self.name!r} failed"
-        self._events: dict[int, Any] = {}  # number, from 1, in order
+        self._events: dict[int, Any] = {}  # number (from 1) → event, in order
         self._count = 0
         self._tasks: dict[str, Any] = {}
         self._paces: dict[str, Pace] = {}
@@ -53,10 +53,12 @@ class Job:
         self._stop, self._hang_up = threading.Event(), Stop()
         self._on_stop: Callable[[], None] | None = None
 
-    # for the work
+    # for the work itself
 
     def publish(self, event: Any) -> None:
-        """Add an event and wake all who follow; progress replaces the event before it of the same task and message."""
+        """Add an event and wake all followers; progress replaces the previous event if task and message are the
+        same.
+        """
         with self._change:
             if isinstance(event, Progress):
                 before = self._events.get(self._count)
@@ -77,20 +79,20 @@ class Job:
             self._change.notify_all()
 
     def check(self) -> None:
-        """Raise StoppedError if the job was asked to stop."""
+        """Raise StoppedError if a stop was requested."""
         if self.stopping:
             raise StoppedError(
                 f"The {self.kind} of {self.name!r} was stopped; start it again to continue."
             )
 
     def stop_by(self, ask: Callable[[], None]) -> None:
-        """``stop`` now calls ``ask``, and the work must end itself; otherwise it ends at its next event."""
+        """Make ``stop`` call ``ask`` instead of ending the job at its next event; the work must then end by itself."""
         with self._change:
             self._on_stop = ask
         if self.stopping:
             ask()
 
-    # for the user
+    # for callers
 
     @property
     def id(self) -> str:
@@ -98,12 +100,12 @@ class Job:
 
     @property
     def work(self) -> Stop:
-        """The stop that its threads obey, by which its requests are told from those of other work."""
+        """The stop signal of the job's threads, which identifies their requests."""
         return self._hang_up
 
     @property
     def stopping(self) -> bool:
-        """True if a stop was asked for; it stays true when the job has ended."""
+        """True if a stop was requested, even after the job has finished."""
         return self._stop.is_set()
 
     @property
@@ -121,30 +123,30 @@ class Job:
 
     @property
     def newest(self) -> Any:
-        """Its newest event; '' before the first."""
+        """The newest event; '' before the first."""
         with self._change:
             return self._events.get(self._count, "")
 
     @property
     def message(self) -> str:
-        """The newest message of its progress, '' before the first."""
+        """The newest progress message; '' before the first."""
         return self._message
 
     @property
     def warning(self) -> str:
-        """The sentences of all warnings, each once; '' without any."""
+        """All warnings, each once; '' if there are none."""
         with self._change:
             return " ".join(self._warnings)
 
     @property
     def tasks(self) -> dict[str, Any]:
-        """Task → its newest event, in the order in which the tasks began."""
+        """Task → its newest event, in the order the tasks started."""
         with self._change:
             return dict(self._tasks)
 
     @property
     def standing(self) -> JobStanding | None:
-        """The progress of its outermost task; None while the total is unknown."""
+        """Progress of the outermost task; None while the total is unknown."""
         with self._change:
             counts = [event for event in self._tasks.values() if isinstance(event, Progress)]
             outer = min(map(_depth, counts), default=0)
@@ -156,7 +158,7 @@ class Job:
 
     @property
     def version(self) -> int:
-        """A number that grows with every change."""
+        """Counter that increases with every change."""
         with self._change:
             return self._count + self.stopping + self.done
 
@@ -165,19 +167,21 @@ class Job:
             return list(self._events.values())
 
     def stop(self) -> None:
-        """Ask it to stop: at its next event, and it waits for no server any more; or as it has said with ``stop_by``."""
+        """Request a stop: the job ends at its next event and no longer waits for servers. ``stop_by`` replaces this
+        behaviour.
+        """
         with self._change:
             self._stop.set()
             ask = self._on_stop or self._hang_up.set
         ask()
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait for its end, at most ``seconds``; whether it has ended."""
+        """Wait up to ``seconds`` for the job; return whether it has finished."""
         with self._change:
             return self._change.wait_for(lambda: self.done, seconds)
 
     def follow(self) -> Iterator[Any]:
-        """Yield its events; raise the RalleError that ended it."""
+        """Yield the job's events; raise the RalleError that ended it."""
         seen = 0
         while True:
             with self._change:
@@ -194,7 +198,7 @@ class Job:
     # for the manager
 
     def run(self, operation: Operation[Any]) -> None:
-        """Do the work, in the calling thread."""
+        """Do the work in the calling thread."""
         result, error = None, None
         obey(self._hang_up)
         try:
@@ -216,7 +220,7 @@ class Job:
         self._end(result, error)
 
     def bug_error(self, error: BaseException) -> BackendError:
-        """The sentence for a bug."""
+        """Return an error that describes a bug."""
         return BackendError(f"{self.failure}: {type(error).__name__}: {str(error)[:300]}")
 
     def _end(self, result: Any, error: RalleError | None) -> None:
@@ -227,20 +231,20 @@ class Job:
 
 
 def _depth(event: Progress) -> int:
-    """The depth of an event's task below the whole work, whose task is ""."""
+    """Depth of an event's task below the whole work, whose task is ""."""
     return event.task.count("/") + 1 if event.task else 0
 
 
 def start_thread(work: Callable[[], object], name: str) -> None:
-    """Start work in a thread that ends with the process. Raises RuntimeError if the machine has no more threads."""
+    """Start a daemon thread. Raises RuntimeError if the machine has no more threads."""
     threading.Thread(target=work, name=name, daemon=True).start()
 
 
 class JobManager:
     """All jobs of a workbench.
 
-    A job that has ended stays until it is forgotten, or until one of its kind and name begins: a page that comes later
-    can read how it ended.
+    A finished job stays until it is forgotten, or until another of its kind and name starts, so that its outcome can
+    still be read.
     """
 
     def __init__(self) -> None:
@@ -259,11 +263,11 @@ class JobManager:
         failure: str = "",
         anew: bool = False,
     ) -> Job:
-        """Begin ``work(job)`` in a thread, or return the job that is doing it. Returns at once.
+        """Start ``work(job)`` in a thread, or return the job that is already doing this work. Returns at once.
 
-        Raises UsageError if a job of that kind and name does other work, or after ``close``; and what ``work(job)`` raises,
-        then there is no job. ``failure``: how the sentence about an unexpected error begins. ``anew``: a job that is
-        stopping is not joined.
+        Raises UsageError if a job of that kind and name does other work, or after ``close``. Errors raised by
+        ``work(job)`` itself pass through, and no job is created. ``failure``: start of the message about an
+        unexpected error. ``anew``: do not join a job that is stopping.
         """
         job = Job(kind, name, identity, failure)
         with self._lock:
@@ -288,32 +292,32 @@ class JobManager:
         return job
 
     def get(self, kind: str, name: str) -> Job | None:
-        """The job of that kind and name, None if there is none."""
+        """Return the job of that kind and name; None if there is none."""
         return self._jobs.get(f"{kind} {name}")
 
     def list(self, kind: str = "", *, active: bool = False) -> tuple[Job, ...]:
-        """All jobs, the newest last. ``kind``: of one kind; ``active``: without the ended ones."""
+        """Return all jobs, newest last. ``kind``: only this kind; ``active``: only unfinished jobs."""
         with self._lock:
             superseded = (job for job in self._superseded if not job.done)
             jobs = (*superseded, *self._jobs.values())
         return tuple(job for job in jobs if kind in ("", job.kind) and not (active and job.done))
 
     def stop(self, job: str) -> None:
-        """Ask the job with that id to stop. Raises UsageError if there is none."""
+        """Ask the job with this id to stop. Raises UsageError if there is none."""
         known = self._jobs.get(job)
         if known is None:
             raise UsageError(f"There is no job {job!r}.")
         known.stop()
 
     def forget(self, job: str) -> None:
-        """Drop a job that has ended; unknown and active ones stay as they are."""
+        """Drop a finished job; unknown and active jobs are left alone."""
         with self._lock:
             known = self._jobs.get(job)
             if known is not None and known.done:
                 del self._jobs[job]
 
     def close(self, patience: float) -> None:
-        """Begin no more jobs, stop all and wait for their end, at most ``patience`` seconds."""
+        """Accept no more jobs, stop all, and wait up to ``patience`` seconds for them to end."""
         with self._lock:
             self._closed = True
         jobs = self.list(active=True)
@@ -323,13 +327,13 @@ class JobManager:
 
 
 def wait(jobs: Iterable[Job], seconds: float) -> None:
-    """Wait until all these jobs have ended, at most ``seconds``."""
+    """Wait up to ``seconds`` until all these jobs have finished."""
     deadline = time.monotonic() + seconds
     for job in jobs:
         job.wait(max(0.0, deadline - time.monotonic()))
 
 
 def job_pieces(job: Job) -> Iterator[Any]:
-    """All events of a job, then its result; raises the RalleError that ended it."""
+    """Yield all events of a job, then its result; raise the RalleError that ended it."""
     yield from job.follow()
     yield job.result

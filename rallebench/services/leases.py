@@ -1,4 +1,4 @@
-"""Leases of models and retrievers: what a lease holds cannot be unloaded."""
+"""Leases of models and retrievers. Leased items cannot be unloaded."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from rallebench.core.backends import Backends
 from rallebench.core.events import Progress
 
 PAUSE = 0.02
-"""Seconds between two looks whether all leases are closed."""
+"""Seconds between checks for open leases."""
 
 
 class Loader(Protocol):
-    """Loads what a lease holds; ``services.models.ModelManager`` does."""
+    """Loads the items of a lease; implemented by ``services.models.ModelManager``."""
 
     leases: Leases
 
     @property
     def backends(self) -> Backends:
-        """All that is loaded."""
+        """Everything that is loaded."""
 
     def is_loaded_as(self, name: str, kind: str) -> bool:
-        """Return whether it is loaded; ``kind`` is ``retriever`` or ``language model``."""
+        """Return whether an item is loaded; ``kind`` is ``retriever`` or ``language model``."""
 
     def refuse_heavy(self, name: str, kind: str) -> None:
-        """Raise NotFoundError for a heavy model that is not loaded."""
+        """Raise NotFoundError if a heavy model is not loaded."""
 
     def begin_together(self, loads: Iterable[tuple[str, str]]) -> None:
-        """Begin the light ones of these loads, each (name, kind), side by side."""
+        """Start the light loads among these (name, kind) pairs concurrently."""
 
     def load(self, name: str, kind: str) -> Iterator[str]:
-        """Load it, yielding progress."""
+        """Load an item, yielding progress."""
 
 
 class Lease:
-    """Models and retrievers that ``holder`` uses; they cannot be unloaded until the lease is closed.
+    """Models and retrievers in use by ``holder``; they cannot be unloaded until the lease is closed.
 
-    Use it in ``with``, or ``close`` it. ``holder`` is what a refusal names, as in "the sweep 'ks'". A lease grows with
-    every ``load_for``: a sweep has one for all of its variants.
+    Use it with ``with``, or ``close`` it. ``holder`` appears in refusals, as in "the sweep 'ks'". Every ``load_for``
+    extends the lease, so a sweep needs only one for all its variants.
     """
 
     def __init__(self, models: Loader, holder: str) -> None:
@@ -50,10 +50,10 @@ class Lease:
     def load_for(
         self, llms: Iterable[str], retrievers: Iterable[str], *, heavy: bool = True
     ) -> Generator[Progress, None, Backends]:
-        """Load and hold these models and retrievers; returns all that is loaded.
+        """Load and hold these models and retrievers; return everything that is loaded.
 
-        Small ones are loaded side by side, others one after the other, models first. With ``heavy`` false a model that may
-        take gigabytes must be loaded already. Raises RalleError.
+        Small items are loaded concurrently, others one after another, models first. If ``heavy`` is false, models
+        that may take gigabytes must already be loaded. Raises RalleError.
         """
         loads = [(name, "language model") for name in llms]
         loads += [(name, "retriever") for name in retrievers]
@@ -74,7 +74,7 @@ class Lease:
         """Load and hold a ``retriever`` or ``language model``, yielding progress. Raises RalleError."""
         new = self._models.leases.hold(
             self, name
-        )  # before it is loaded, so that it is never loaded but free
+        )  # hold before loading, so it cannot be unloaded in between
         try:
             if not self._models.is_loaded_as(name, kind):
                 if not heavy:
@@ -86,13 +86,13 @@ class Lease:
             raise
 
     def hold(self, names: Iterable[str]) -> Lease:
-        """Hold ``names``, whether they are loaded or not."""
+        """Hold ``names``, loaded or not."""
         for name in names:
             self._models.leases.hold(self, name)
         return self
 
     def release(self, names: Iterable[str]) -> None:
-        """Hold these no longer; they stay loaded."""
+        """Stop holding these names; they stay loaded."""
         self._models.leases.release(self, names)
 
     def close(self) -> None:
@@ -106,14 +106,14 @@ class Lease:
 
 
 class Leases:
-    """Name → the leases that hold it. Two leases may have one holder: each counts."""
+    """Name → the leases that hold it. Leases with the same holder count separately."""
 
     def __init__(self) -> None:
         self._held: dict[str, list[Lease]] = {}
         self._lock = threading.Lock()
 
     def hold(self, lease: Lease, name: str) -> bool:
-        """Let ``lease`` hold a name; whether it did not before."""
+        """Let ``lease`` hold a name; return whether that is new."""
         with self._lock:
             leases = self._held.setdefault(name, [])
             new = lease not in leases
@@ -122,7 +122,7 @@ class Leases:
             return new
 
     def release(self, lease: Lease, names: Iterable[str] | None = None) -> None:
-        """End the hold of ``lease`` on ``names``, by default on all."""
+        """Release ``names`` from ``lease``; by default all."""
         with self._lock:
             for name in list(self._held) if names is None else list(names):
                 rest = [other for other in self._held.get(name, ()) if other is not lease]
@@ -131,7 +131,9 @@ class Leases:
                     self._held[name] = rest
 
     def holders(self, name: str, parts: Mapping[str, Iterable[tuple[str, str]]]) -> list[str]:
-        """The holders of ``name``, and of all that it is a part of. ``parts``: name → (part, kind) of its parts."""
+        """Return the holders of ``name`` and of everything that contains it. ``parts``: name → (part, kind) of its
+        parts.
+        """
         with self._lock:
             holders: dict[str, None] = {}
             todo, seen = [name], set[str]()
@@ -147,7 +149,7 @@ class Leases:
             return list(holders)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until nothing is held, at most ``seconds``; whether nothing is."""
+        """Wait up to ``seconds`` until nothing is held; return whether nothing is."""
         deadline = time.monotonic() + seconds
         while self._held and time.monotonic() < deadline:
             time.sleep(PAUSE)

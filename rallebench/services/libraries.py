@@ -1,4 +1,4 @@
-"""The libraries that a load imports: for a small model that takes longer than the load itself."""
+"""Import the libraries of a load in advance; for a small model this takes longer than the load itself."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from rallebench.workspace.indexes.recipes import starter_recipe
 from rallebench.workspace.paths import WorkspaceFolder
 
 ABOUT = "importing PyTorch and transformers"
-"""The message while their import takes time."""
+"""Message shown while they are imported."""
 
 
 def importer(workspace: WorkspaceFolder, name: str, kind: str) -> Callable[[], None] | None:
-    """Return the function that imports the libraries of a load beforehand; None if it has none.
+    """Return a function that imports the libraries of a load in advance; None if there are none.
 
     ``kind``: ``retriever`` or ``language model``.
     """
@@ -37,7 +37,7 @@ def importer(workspace: WorkspaceFolder, name: str, kind: str) -> Callable[[], N
 
 
 def is_light(workspace: WorkspaceFolder, name: str, kind: str) -> bool:
-    """Return whether a load is small and, but for its libraries, short: it may run beside others."""
+    """Return whether a load is small and, apart from importing libraries, short, so that it may run beside others."""
     try:
         if kind == "language model":
             backend = workspace.llm(name).backend
@@ -45,12 +45,12 @@ def is_light(workspace: WorkspaceFolder, name: str, kind: str) -> bool:
         if workspace.retriever(name) is not None:
             return False
         return not find_encoder(workspace, name) or importer(workspace, name, kind) is not None
-    except RalleError:  # the load itself says what is wrong
+    except RalleError:  # the load itself reports the problem
         return False
 
 
 def find_encoder(workspace: WorkspaceFolder, index: str) -> str:
-    """The encoder of an index, also of one of the starter's that is not built yet; '' if it has none."""
+    """Return the encoder of an index, including starter indexes not built yet; '' if it has none."""
     manifest = workspace.manifests().get(index)
     if manifest is not None:
         return manifest.encoder_name if needs_encoder(manifest.kind) else ""

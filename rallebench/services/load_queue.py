@@ -1,4 +1,4 @@
-"""Loads in progress: each says how far it is, may be cancelled, and waits for its turn."""
+"""The queue of loads. Each load reports its progress, can be cancelled, and waits for its turn."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rallebench.services.jobs import Job, JobManager
 from rallebench.services.side_by_side import SideBySide
 
 LOOK = 0.05
-"""Seconds between two looks of a load that waits for its turn."""
+"""Seconds between checks while waiting for a turn."""
 PAGE_CANCEL_SECONDS, COMMAND_CANCEL_SECONDS = 2.0, 10.0
-"""Seconds that a page, and the command line, wait for a cancelled load to end before they go on without it."""
+"""Seconds that a page, or the command line, waits for a cancelled load before continuing without it."""
 
 
 @dataclass(eq=False)
 class LoadJob:
-    """One load, from the request to its end, for all who ask for it.
+    """One load, from request to end, shared by everyone who requests it.
 
-    ``parts``: (name, kind) of what it is made of. ``requested``: by a user, not only as a part of another load.
-    ``waiting``: its turn has not come; ``before``: the memory of this process when it came. ``beside``: what it shares
-    with the loads that may run at the same time; None for a load that runs alone.
+    ``parts``: (name, kind) of its components. ``requested``: True if a user asked for it, not only a larger load.
+    ``waiting``: True before its turn; ``before``: the memory of this process when its turn came. ``beside``: shared
+    by loads that may run at the same time; None if it runs alone.
     """
 
     name: str
@@ -42,21 +42,21 @@ class LoadJob:
 
     @property
     def cancelled(self) -> bool:
-        """True if it was asked to end."""
+        """True if a cancel was requested."""
         return self.job.stopping
 
     def cancel(self, message: str) -> None:
-        """Ask it to end at its next safe point; ``message`` goes to all who follow it."""
+        """Request an end at the next safe point; ``message`` goes to all followers."""
         self.job.stop()
         self.job.publish(message)
 
     def check(self) -> None:
-        """Raise StoppedError if the load was cancelled, which ends it here."""
+        """Raise StoppedError, which ends the load, if it was cancelled."""
         if self.cancelled:
             raise StoppedError(f"Loading {self.name} was cancelled.")
 
     def tell(self, message: str) -> None:
-        """Report a message, '' for none; raises StoppedError if the load was cancelled, which ends it here."""
+        """Report a message ('' for none); raises StoppedError, which ends the load, if it was cancelled."""
         self.check()
         if message and self.beside is not None and not self.waiting:
             self.beside.tell(self, message)
@@ -64,7 +64,7 @@ class LoadJob:
             self.publish(message)
 
     def publish(self, message: str) -> None:
-        """Tell all who follow it."""
+        """Send a message to all followers."""
         self.job.publish(message)
 
     @property
@@ -72,7 +72,7 @@ class LoadJob:
         return str(self.job.newest)
 
     def cancellation(self) -> str:
-        """The sentence about its end after a cancel."""
+        """The sentence that announces the cancelled load's end."""
         if self.waiting:
             return f"Loading {self.name} was cancelled before its turn came; nothing was loaded."
         return (
@@ -82,9 +82,10 @@ class LoadJob:
 
 
 class LoadQueue:
-    """The loads of a workbench: jobs that run one at a time, in the order in which they came, or side by side.
+    """The loads of a workbench: jobs that run one at a time in order of request, or concurrently.
 
-    ``lock`` is that of the table of what is loaded. ``outcomes``: name → how its last load or unload ended, the newest last.
+    ``lock``: the lock of the table of loaded items. ``outcomes``: name → how its last load or unload ended, newest
+    last.
     """
 
     def __init__(self, jobs: JobManager, lock: threading.RLock) -> None:
@@ -95,24 +96,24 @@ class LoadQueue:
         self._running: list[LoadJob] = []
 
     def loads(self) -> dict[str, LoadJob]:
-        """Every load that runs or waits for its turn now, in the order of the requests."""
+        """Return all running and waiting loads, in order of request."""
         with self._lock:
             return dict(self._loading)
 
     def get(self, name: str) -> LoadJob | None:
-        """The load of that name that runs or waits and was not cancelled."""
+        """Return the running or waiting load of that name, unless it was cancelled."""
         load = self._loading.get(name)
         return None if load is None or load.cancelled else load
 
     def begin(self, load: LoadJob, work: Callable[[LoadJob], Operation[None]]) -> None:
-        """Begin ``work(load)`` as a job. Raises RalleError."""
+        """Start ``work(load)`` as a job. Raises RalleError."""
 
         def begin(job: Job) -> Operation[None]:
             load.job = job
             return work(load)
 
         with self._lock:
-            if not load.parts:  # a combination gets its place when its parts are loaded
+            if not load.parts:  # a combination joins the queue after its parts are loaded
                 self._waiting.append(load)
             failure = f"{load.name} could not be loaded"
             try:
@@ -125,7 +126,7 @@ class LoadQueue:
             self.outcomes.pop(load.name, None)
 
     def end(self, load: LoadJob, error: BaseException | None) -> bool:
-        """Take a load out of the queue; whether it was still in it, not replaced by a newer one of its name."""
+        """Remove a load from the queue; return False if a newer load of its name has replaced it."""
         with self._lock:
             if self._loading.get(load.name) is not load:
                 return False
@@ -138,8 +139,9 @@ class LoadQueue:
 
     @contextmanager
     def wait_turn(self, load: LoadJob) -> Iterator[None]:
-        """Wait for the loads that came earlier, but for those that it runs beside; one that is cancelled leaves the queue
-        (StoppedError)."""
+        """Wait for all earlier loads except those it may run beside. A cancelled load leaves the queue
+        (StoppedError).
+        """
         if load not in self._waiting:
             self._waiting.append(load)
         try:
@@ -153,7 +155,7 @@ class LoadQueue:
             self._leave(load)
 
     def _begins(self, load: LoadJob) -> bool:
-        """Return whether the turn of a load has come."""
+        """Return whether it is a load's turn."""
         with self._lock:
             first = self._waiting[0] is load and not self._running
             joins = load.beside is not None and {other.beside for other in self._running} == {
@@ -171,10 +173,10 @@ class LoadQueue:
                     loads.remove(load)
 
     def cancel(self, name: str = "") -> str:
-        """Cancel a load that runs or waits, for all who follow it; all of them without a name. Returns a sentence.
+        """Cancel a running or waiting load for all followers, or all loads if no name is given. Return a sentence.
 
-        It ends at the next safe point: between two tensors, pieces of a download, or stages. Raises NotFoundError if there
-        is none.
+        The load ends at the next safe point: between two tensors, pieces of a download, or stages. Raises
+        NotFoundError if there is none.
         """
         with self._lock:
             loads = [
@@ -194,7 +196,7 @@ class LoadQueue:
         return f"Cancelling {', '.join(load.name for load in loads)} …"
 
     def follow(self, load: LoadJob) -> Iterator[str]:
-        """The messages of a load; raises the RalleError that ended it. Ctrl-C cancels it."""
+        """Yield the messages of a load; raise the RalleError that ended it. Ctrl-C cancels it."""
         try:
             for message in load.job.follow():
                 if load.cancelled and not load.job.wait(PAGE_CANCEL_SECONDS):
@@ -212,7 +214,7 @@ class LoadQueue:
             ) from None
 
     def stop(self, seconds: float) -> None:
-        """Cancel every load and wait until they have ended, at most ``seconds`` for each."""
+        """Cancel every load and wait for each, up to ``seconds``."""
         with self._lock:
             loads = list(self._loading.values())
         for load in loads:

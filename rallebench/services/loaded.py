@@ -1,4 +1,4 @@
-"""The table of loaded models and retrievers: each is opened, entered and measured here."""
+"""The table of loaded models and retrievers. It opens, enters and measures each of them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ from rallebench.workspace.opening import (
 from rallebench.workspace.paths import WorkspaceFolder
 
 Footprint = dict[str, "memory.Memory | None"]
-"""Name → bytes of ``ram`` and ``vram``; None where they are not known."""
+"""Name → bytes of ``ram`` and ``vram``; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedBackend:
-    """A retriever or language model that is loaded. ``ram`` and ``vram`` in bytes, measured around the load.
+    """A loaded retriever or language model. ``ram`` and ``vram``: bytes, measured during the load.
 
-    ``expected``: bytes as they were estimated before, 0 if they were not.
+    ``expected``: the estimated bytes; 0 without an estimate.
     """
 
     name: str
@@ -58,7 +58,7 @@ class LoadedBackend:
 class LoadedTable:
     """Retrievers and language models by name, in the order of loading; ``lock`` guards every change.
 
-    ``parts``: name → (part, kind) of what it is made of, from the moment its load begins.
+    ``parts``: name → (part, kind) of its components, set when its load starts.
     """
 
     workspace: WorkspaceFolder
@@ -71,27 +71,27 @@ class LoadedTable:
 
     @property
     def backends(self) -> Backends:
-        """The loaded backends; a snapshot, so that an unload never takes a model from a run."""
+        """A snapshot of the loaded backends, so that unloading never takes a model from a run."""
         with self.lock:
             return Backends(dict(self.retrievers), dict(self.llms))
 
     def status(self) -> list[LoadedBackend]:
-        """The loaded models, encoders and retrievers, in the order of loading."""
+        """Return the loaded models, encoders and retrievers, in the order of loading."""
         with self.lock:
-            # ``about`` of a model behind a server says why its requests wait now.
+            # For a model behind a server, ``about`` explains why its requests are waiting.
             notes = {name: getattr(llm, "about", "") for name, llm in self.llms.items()}
             rows = self.rows.values()
             return [replace(row, about=notes.get(row.name) or row.about) for row in rows]
 
     def held_memory(self) -> dict[str, memory.Memory]:
-        """Name → the memory that it took, for all that is loaded."""
+        """Name → memory taken, for everything that is loaded."""
         return {row.name: memory.Memory(row.ram, row.vram) for row in self.status()}
 
     def footprint(self, names: Iterable[str]) -> Footprint:
-        """The memory of the loaded ones of ``names`` and of all their parts, to be recorded with the cost of a run.
+        """Return the memory of the loaded items among ``names`` and of all their parts, to record with a run's cost.
 
-        Not known is the memory of what another program or server holds, and of what took less than could be measured.
-        What two share, such as an encoder, is counted with the one that was loaded first.
+        Memory is unknown if another program or server holds it, or if it was too small to measure. Shared parts, such
+        as an encoder, count with the item that was loaded first.
         """
         with self.lock:
             rows, parts = dict(self.rows), dict(self.parts)
@@ -118,7 +118,7 @@ class LoadedTable:
         return memory.Memory(ram, vram) if ram + vram or combined else None
 
     def has(self, name: str, kind: str) -> bool:
-        """Return whether ``name`` is loaded; UsageError if it is loaded as something else than a ``kind``."""
+        """Return whether ``name`` is loaded. Raises UsageError if it is loaded, but not as a ``kind``."""
         row = self.rows.get(name)
         if row is not None and row.kind != kind:
             raise UsageError(
@@ -127,7 +127,7 @@ class LoadedTable:
         return row is not None
 
     def enter(self, load: LoadJob) -> str | BaseException:
-        """Open the backend and enter it; returns a sentence, or the error after everything is freed."""
+        """Open and enter the backend. Return a sentence, or the error after freeing everything."""
         try:
             with reporting(load.tell):
                 return self._enter(load)
@@ -169,7 +169,7 @@ class LoadedTable:
     def _take(
         self, load: LoadJob, backend: Any, fit: MemoryFit | None, used: set[str]
     ) -> memory.Memory:
-        """The memory that an opened backend took; ``used``: the encoders that were there before."""
+        """Return the memory taken by a newly opened backend; ``used``: the encoders loaded before it."""
         took = memory.Memory.now() - load.before
         if load.beside is not None:
             need = fit.need.as_memory if fit else memory.Memory()
@@ -178,10 +178,12 @@ class LoadedTable:
             if (share := load.beside.share(load, need if is_llm else None, weight)) is not None:
                 return share
         own = getattr(backend, "memory", None)
-        return own if isinstance(own, memory.Memory) else took  # without the libraries, which stay
+        return (
+            own if isinstance(own, memory.Memory) else took
+        )  # excludes the libraries, which stay loaded
 
     def _weight(self, name: str, used: set[str]) -> int:
-        """Bytes of an index's files, and of its encoder if that was not loaded before."""
+        """Return the bytes of an index's files, and of its encoder unless that was already loaded."""
         manifest, folder = self.workspace.manifests().get(name), self.workspace.index_folder(name)
         files = folder.rglob("*") if folder else ()
         size = sum(file.stat().st_size for file in files if file.is_file())
@@ -191,7 +193,7 @@ class LoadedTable:
         return size + (need.resident if need else 0)
 
     def _open(self, load: LoadJob) -> tuple[Any, str]:
-        """(the backend of a load, one line about it)."""
+        """Return (the opened backend of a load, one line about it)."""
         name, entry = load.name, load.entry
         if isinstance(entry, Combination):
             load.tell(f"opening {name}")
@@ -206,7 +208,7 @@ class LoadedTable:
             for place, piece in enumerate(opening_llm(name, entry, self.workspace.cache)):
                 if not isinstance(piece, str):
                     return piece, getattr(piece, "about", "") or entry.about
-                if place == 0:  # the libraries are imported by now, and stay
+                if place == 0:  # the libraries are imported by now and stay loaded
                     load.before = memory.Memory.now()
                 load.tell(piece)
         for piece in open_retriever(self.workspace, name, self.encoders):
@@ -216,8 +218,9 @@ class LoadedTable:
         raise AssertionError("opening ends with the backend")
 
     def remove(self, name: str) -> str:
-        """Close ``name``; returns a sentence on the memory that came back. Raises NotFoundError, and UsageError for a part
-        of what is loaded."""
+        """Close ``name``; return a sentence about the memory freed. Raises NotFoundError, and UsageError for a part
+        of another loaded item.
+        """
         with self.lock:
             if name not in self.rows:
                 raise NotFoundError(f"{name!r} is not loaded.")

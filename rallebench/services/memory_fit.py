@@ -1,4 +1,4 @@
-"""Check before a load that a model fits into free memory, with the mend if it does not."""
+"""Check before loading whether a model fits into free memory, and suggest a remedy if it does not."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rallebench.workspace.ralle_settings import with_environment
 
 @dataclass(frozen=True, slots=True)
 class MemoryFit:
-    """A model's need and the free memory; ``free`` in bytes, None if unknown.
+    """The memory that a model needs and the free memory in bytes (``free``: None if unknown).
 
-    ``others``: quantisation → need, for smaller quantisations. ``held``: the memory of each loaded model.
+    ``others``: smaller quantization → its need. ``held``: memory of each loaded model.
     """
 
     name: str
@@ -28,17 +28,17 @@ class MemoryFit:
 
     @property
     def fits(self) -> bool:
-        """True if the model can be loaded now; true where the free memory is not known."""
+        """True if the model can be loaded now, or if the free memory is unknown."""
         return self.free is None or self.need.to_load <= self.free
 
     @property
     def tight(self) -> bool:
-        """True if it can be loaded, but with little left for answers."""
+        """True if it can be loaded, but with little memory left for answers."""
         return self.free is not None and self.fits and self.need.total > TIGHT * self.free
 
     @property
     def sentence(self) -> str:
-        """One line: the need, the free memory, and the mend if that is not enough.
+        """One line: the need, the free memory, and a remedy if that is not enough.
 
         >>> need = MemoryNeed(4_000_000_000, 100_000_000, 0, 2_000_000_000, "bfloat16", "cpu", 2048, 1)
         >>> MemoryFit("big", need, 11_200_000_000, {}, {}).sentence
@@ -59,7 +59,7 @@ class MemoryFit:
 
     @property
     def mend(self) -> str:
-        """The mend: a smaller quantisation, unloading another model, or a smaller model."""
+        """The remedy: a smaller quantization, unloading another model, or a smaller model."""
         free = self.free or 0
         ways = []
         smaller = [
@@ -80,7 +80,7 @@ class MemoryFit:
         return " or ".join(ways) or "take a smaller model, or close other programs"
 
     def to_json(self) -> dict[str, Any]:
-        """Every figure, in bytes."""
+        """Return every figure in bytes."""
         parts = ("form", "device", "parameters", "weights", "cache", "context", "batch")
         figures = {part: getattr(self.need, part) for part in (*parts, "loading", "first_use")}
         own = {name: getattr(self, name) for name in ("free", "fits", "tight", "sentence")}
@@ -92,7 +92,7 @@ class MemoryFit:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A model that could be loaded: ``need`` in each of its ``quantizations``, the largest first; ``chosen`` is one of them."""
+    """A model to load. ``need``: its need in each of its ``quantizations``, largest first; ``chosen``: one of these."""
 
     name: str
     quantizations: tuple[str, ...]
@@ -103,7 +103,7 @@ class Candidate:
 def candidate(
     name: str, entry: LLMEntry, *, context: int | None = None, batch: int | None = None
 ) -> Candidate | None:
-    """The language model of an entry; None if it takes nothing here."""
+    """Return the language model of an entry; None if it uses no memory on this machine."""
     traits = LLMS.entry(entry.backend).traits if entry.backend in LLMS else {}
     needs = traits.get("need")
     if needs is None:
@@ -120,9 +120,9 @@ def candidate(
 
 
 def memory_fit(model: Candidate, held: Mapping[str, Memory]) -> MemoryFit | None:
-    """The need of a model beside the free memory; None if the need is not known.
+    """Compare a model's need with the free memory; None if the need is unknown.
 
-    Loads nothing and asks no network. Raises UsageError for wrong settings.
+    Loads nothing and uses no network. Raises UsageError for wrong settings.
     """
     need = model.need(model.chosen)
     if need is None:
@@ -134,13 +134,13 @@ def memory_fit(model: Candidate, held: Mapping[str, Memory]) -> MemoryFit | None
 
 
 def in_every_form(model: Candidate, held: Mapping[str, Memory]) -> dict[str, MemoryFit]:
-    """Quantisation → fit, for the model in every quantisation; {} where ``memory_fit`` is None."""
+    """Quantization → fit, for every quantization of the model; {} if ``memory_fit`` is None."""
     fits = {form: memory_fit(replace(model, chosen=form), held) for form in model.quantizations}
     return {form: fit for form, fit in fits.items() if fit is not None}
 
 
 def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings without those that belong to one quantisation."""
+    """Return the settings without those specific to one quantization."""
     return {
         key: value
         for key, value in settings.items()

@@ -1,4 +1,4 @@
-"""A chain that was logged to MLflow as a model, opened over a workspace: it answers as Chat does."""
+"""Open a chain that was logged to MLflow as a model; it answers as in Chat."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from rallebench.tracking.models import log_model
 from rallebench.workspace.paths import WorkspaceFolder
 
 WORKSPACE_VARIABLE = "RALLEBENCH_WORKSPACE"
-"""The environment variable that names the workspace where the model's config does not."""
+"""Environment variable that names the workspace if the model's config does not."""
 
 
 def log_chain(
     workspace: WorkspaceFolder, tracking_uri: str | None, folder: RunFolder, run_id: str
 ) -> str:
-    """Log the chain of a run as a model of its MLflow run; the model's address. Raises RalleError."""
+    """Log the chain of a run as a model of its MLflow run; return the model's address. Raises RalleError."""
     model = log_model(
         folder.path,
         run_id,
@@ -35,7 +35,8 @@ def log_chain(
 def open_chain(
     chain: Mapping[str, Any], config: Mapping[str, Any]
 ) -> Callable[[str, Sequence[Mapping[str, str]]], dict[str, Any]]:
-    """Load all that the chain names; returns (question, earlier messages) → ``answer``, ``error``, ``pages``.
+    """Load everything the chain uses; return a function (question, earlier messages) → ``answer``, ``error``,
+    ``pages``.
 
     ``config``: ``workspace`` ('' = the environment's RALLEBENCH_WORKSPACE, or else the current folder) and
     ``base_settings``, RaLLe's file of models and retrievers. Raises RalleError for a missing model or index.

@@ -1,7 +1,7 @@
-"""The language models of a workspace as entries: made, read, saved and deleted, their needs, prices and keys.
+"""The language models of a workspace as entries: create, read, save and delete them; their memory, prices and keys.
 
-Entries are in the workspace's ``llms.json``. A key never is, only the name of its variable: a typed key is held in
-memory until the program ends, and no file or log has it.
+Entries are stored in the workspace's ``llms.json``. Keys are not; an entry holds only the name of the key's variable.
+A key typed by the user stays in memory until the program ends and is never written to a file or log.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.ralle_settings import with_environment
 
 ELSEWHERE = "openai_compatible"
-"""The backend whose models are asked over the network: only they have keys and prices."""
+"""The backend for models behind a network API; only these have keys and prices."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelNeeds:
-    """The most memory of a model in this process: bytes (0: not known before it is downloaded), and sentences.
+    """A model's maximum memory in this process: bytes (0 if unknown before the download), and sentences.
 
-    ``fits``: whether that is less than what is free now; True where nothing is known.
+    ``fits``: True if it fits into the memory free now, or if its need is unknown.
     """
 
     bytes: int
@@ -58,8 +58,9 @@ class ModelNeeds:
 
 @dataclass(frozen=True, slots=True)
 class ServerKey:
-    """``variable``: the environment variable whose key a server would be shown, '' for none. ``local``: whether
-    the server runs on this machine."""
+    """``variable``: the environment variable with the key to send to a server; '' for none. ``local``: True if the
+    server runs on this machine.
+    """
 
     variable: str
     is_set: bool
@@ -71,12 +72,12 @@ def entries_file(workspace: WorkspaceFolder) -> Path:
 
 
 def own(workspace: WorkspaceFolder) -> dict[str, LLMEntry]:
-    """Name → entry of the workspace's own file, those that can be read."""
+    """Name → readable entry of the workspace's own file."""
     return usable_llm_entries(entries_file(workspace))[0]
 
 
 def entry(workspace: WorkspaceFolder, name: str) -> LLMEntry:
-    """One of the own entries. Raises NotFoundError."""
+    """Return an entry of the workspace. Raises NotFoundError."""
     entries = own(workspace)
     if name not in entries:
         raise NotFoundError(f"There is no language model {name!r} in {entries_file(workspace)}.")
@@ -86,9 +87,9 @@ def entry(workspace: WorkspaceFolder, name: str) -> LLMEntry:
 def save(
     workspace: WorkspaceFolder, name: str, entry: LLMEntry, *, replace: bool = False
 ) -> list[str]:
-    """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
+    """Save an entry; return sentences, of which the first confirms it. If UsageError is raised, nothing is written.
 
-    ``replace``: an entry of that name may exist, and is changed. Reads no weights, asks no server.
+    ``replace``: overwrite an existing entry of that name. Reads no weights and contacts no server.
     """
     name = check_name(workspace, name)
     before = own(workspace).get(name)
@@ -110,7 +111,7 @@ def save(
 
 
 def free_name(workspace: WorkspaceFolder, wish: str) -> str:
-    """A name that no model and no retriever has, made of a model's name or path."""
+    """Derive from a model's name or path a name that no other model or retriever has."""
     stem = Path(wish.rstrip("/")).name or wish
     taken = {*workspace.llms(), *workspace.retrievers()}
     names = (stem, *(f"{stem}-{number}" for number in range(2, 10_000)))
@@ -118,7 +119,7 @@ def free_name(workspace: WorkspaceFolder, wish: str) -> str:
 
 
 def check_name(workspace: WorkspaceFolder, name: str) -> str:
-    """A name for a model that nothing else has, without space around it. Raises UsageError."""
+    """Strip a name for a model and check that it is free. Raises UsageError."""
     name = (name or "").strip()
     if not name or len(name) > 100 or not name.isprintable():
         raise UsageError(
@@ -134,7 +135,7 @@ def check_name(workspace: WorkspaceFolder, name: str) -> str:
 
 
 def delete(workspace: WorkspaceFolder, name: str) -> str:
-    """Remove a model from the workspace's own file; returns a sentence that names its users."""
+    """Delete a model from the workspace's own file; return a sentence that names its users."""
     with changing(entries_file(workspace), read_llm_entries) as entries:
         entries.pop(name, None)
     names = ", ".join(workspace.users(name, "language model"))
@@ -143,15 +144,15 @@ def delete(workspace: WorkspaceFolder, name: str) -> str:
 
 
 def server_models(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """The models of the server that ``settings`` name (``base_url``, ``api_key_env``); see ``served_models``."""
+    """List the models of the server given in ``settings`` (``base_url``, ``api_key_env``); see ``served_models``."""
     filled = with_environment(LLMEntry(backend=ELSEWHERE, settings=dict(settings))).settings
     return served_models(str(filled.get("base_url") or OPENAI), filled.get("api_key_env") or None)
 
 
 def needs(settings: Mapping[str, Any]) -> ModelNeeds:
-    """The memory that a ``transformers`` entry needs, from its files if they are here, else from its preset.
+    """Estimate the memory of a ``transformers`` entry from its files, or from its preset if it is not downloaded.
 
-    Raises BadFileError for a folder or file without a complete model, MissingPackageError for an absent package.
+    Raises BadFileError if a folder or file holds no complete model, MissingPackageError if a package is missing.
     """
     model = str(settings.get("model") or "").strip()
     if not model:
@@ -191,7 +192,7 @@ def needs(settings: Mapping[str, Any]) -> ModelNeeds:
 
 
 def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
-    """Bytes of the weights of a hub id that a preset knows; 0 if none does."""
+    """Size in bytes of the weights of a hub id known to a preset; otherwise 0."""
     known = known_model(model)
     if known is None:
         return 0
@@ -201,14 +202,16 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
 
 
 def server_key(settings: Mapping[str, Any]) -> ServerKey:
-    """The variable whose key a server would be sent, and whether it is set now. Raises UsageError for no variable."""
+    """Return the variable with the key for a server, and whether it is set. Raises UsageError if there is no
+    variable.
+    """
     variable = settings.get("api_key_env") or None
     if variable is not None:
         check_variable(ELSEWHERE, variable)
     address = settings.get("base_url") or OPENAI
     with contextlib.suppress(
         RalleError
-    ):  # an address in a variable that is not set: the server may be anywhere
+    ):  # the address is in an unset variable, so the server may be anywhere
         entry = with_environment(LLMEntry(backend=ELSEWHERE, settings={"base_url": address}))
         address = entry.settings["base_url"]
     name = key_variable(str(address), variable)
@@ -216,7 +219,7 @@ def server_key(settings: Mapping[str, Any]) -> ServerKey:
 
 
 def check_entry(name: str, entry: LLMEntry) -> None:
-    """Raise what loading would raise for the settings and the files that they name; reads no weights and needs no key."""
+    """Raise the errors that loading would raise for the settings and their files; reads no weights and needs no key."""
     if entry.backend not in LLMS:
         raise NotFoundError(unknown("language model backend", entry.backend, LLMS.names()))
     settings = with_environment(entry).settings
@@ -230,12 +233,14 @@ def check_entry(name: str, entry: LLMEntry) -> None:
         close(open_llm(name, entry))
         return
     traits["settings"](name, **settings)
-    if "need" in traits:  # reads the headers of the model's files, which may lie in a package
+    if (
+        "need" in traits
+    ):  # reads the headers of the model's files; this may need an optional package
         traits["need"](name, **settings)
 
 
 def find_converted_copy(workspace: WorkspaceFolder, name: str, entry: LLMEntry) -> Path | None:
-    """The converted copy of the entry's GGUF file, None for another model or where there is none."""
+    """Return the converted copy of the entry's GGUF file; None for other models or if there is no copy."""
     model, inside = (str(entry.settings.get(key) or "") for key in ("model", "gguf_file"))
     if entry.backend != "transformers" or not model:
         return None
@@ -245,7 +250,7 @@ def find_converted_copy(workspace: WorkspaceFolder, name: str, entry: LLMEntry) 
     return None
 
 
-# made of a preset, a backend or an entry
+# creation from a preset, a backend or an entry
 
 
 def build_entry(
@@ -256,7 +261,8 @@ def build_entry(
     backend: str = "",
     changes: str = "",
 ) -> LLMEntry:
-    """The entry of a preset or a backend with ``settings``; else the stored entry ``changes`` with these settings changed.
+    """Build an entry from a preset or a backend with ``settings``, or apply ``settings`` to the stored entry
+    ``changes``.
 
     Raises NotFoundError.
     """
@@ -271,7 +277,7 @@ def build_entry(
 def server_settings(
     workspace: WorkspaceFolder, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
 ) -> dict[str, Any]:
-    """The settings that reach a server: a preset's or a model's own, then ``settings``."""
+    """Return the settings for reaching a server: from a preset or model, overridden by ``settings``."""
     base: Mapping[str, Any] = {}
     if preset:
         base = presets.preset_entry(preset).settings
@@ -281,7 +287,7 @@ def server_settings(
 
 
 def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None) -> LLMEntry:
-    """The entry with these prices, or with none. Raises UsageError for one without the other."""
+    """Return the entry with these prices, or without any. Raises UsageError if only one is given."""
     settings: dict[str, Any] = {k: v for k, v in entry.settings.items() if k != "prices"}
     if (prompt is None) != (completion is None):
         raise UsageError("A price has two parts; fill in both, for tokens in and out, or none.")
@@ -294,11 +300,10 @@ def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None)
 
 
 def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
-    """The settings of a server that is sent the typed ``key``; '' leaves them as they are.
+    """Return the settings of a server that receives the typed ``key``; '' leaves them unchanged.
 
-    The entry names a variable as always: that which the server has, else one made of its address, so that the same
-    entry finds its key in the environment later, and that no other server is shown it. Raises UsageError for what can
-    be no key.
+    The entry always names a variable: the server's own, or one derived from its address. So the same entry later
+    finds its key in the environment, and no other server receives it. Raises UsageError if the key is invalid.
     """
     settings = dict(settings)
     if not key.strip():
@@ -313,7 +318,7 @@ def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def variable_for(base_url: str) -> str:
-    """The name of a variable for the key of a server; on this machine each port is a server of its own.
+    """Derive a variable name for the key of a server; on this machine, each port counts as a separate server.
 
     >>> variable_for("https://api.example.com:8443/v1"), variable_for("http://10.0.0.7/v1")
     ('API_EXAMPLE_COM_KEY', 'SERVER_10_0_0_7_KEY')
@@ -327,13 +332,13 @@ def variable_for(base_url: str) -> str:
 
 
 def forget_key(settings: Mapping[str, Any]) -> None:
-    """Forget the typed key of a server."""
+    """Forget a server's typed key."""
     variable = server_key(settings).variable
     if variable:
         hold_key(variable, "")
 
 
 def is_key_typed(settings: Mapping[str, Any]) -> bool:
-    """Return whether the key of a server was typed in this process."""
+    """Return whether the user typed a server's key in this process."""
     variable = server_key(settings).variable
     return bool(variable) and is_typed(variable)

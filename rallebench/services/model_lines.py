@@ -1,4 +1,4 @@
-"""Language models, encoders and retrievers as a page lists them, with state, memory and price; and the test of a model."""
+"""Rows of a page's lists of language models, encoders and retrievers, with state, memory and price; and model tests."""
 
 from __future__ import annotations
 
@@ -40,9 +40,11 @@ PROMPT = (
 
 @dataclass(frozen=True, slots=True)
 class ModelLine:
-    """A language model. ``state``: ``loaded``, ``loading``, ``waiting``, ``cancelling``, ``testing``, ``failed``, ``answers`` (its server
-    did when it was tested last) or ``ready``; ``news``: how far a load is, or why it failed. ``prices``: US dollars per million
-    tokens, None if unknown or local. ``test``: the job of its last test. ``converted``: bytes of the copy of its GGUF file."""
+    """A language model. ``state``: ``loaded``, ``loading``, ``waiting``, ``cancelling``, ``testing``, ``failed``,
+    ``answers`` (its server passed the last test) or ``ready``. ``news``: progress of a load, or why it failed.
+    ``prices``: US dollars per million tokens; None if unknown or local. ``test``: job of the last test.
+    ``converted``: size in bytes of the converted copy of its GGUF file.
+    """
 
     name: str
     backend: str
@@ -60,7 +62,7 @@ class ModelLine:
 
 @dataclass(frozen=True, slots=True)
 class PartLine:
-    """An encoder or a retriever. ``memory``: "" where it is not known; ``kind``: ``encoder`` or ``retriever``."""
+    """An encoder or a retriever. ``memory``: "" if unknown; ``kind``: ``encoder`` or ``retriever``."""
 
     name: str
     kind: str
@@ -70,7 +72,7 @@ class PartLine:
 
 
 def about(entry: LLMEntry) -> str:
-    """An entry in a line.
+    """Describe an entry in one line.
 
     >>> about(LLMEntry(backend="transformers", settings={"model": "/models/qwen3-4b", "quantization": "4bit"}))
     'Folder /models/qwen3-4b · 4-bit'
@@ -112,14 +114,14 @@ def _key(entry: LLMEntry) -> str:
 
 
 def memory_in_use(held: LoadedBackend) -> str:
-    """The memory of a loaded model or retriever."""
+    """Describe the memory used by a loaded model or retriever."""
     total = memory.Memory(held.ram, held.vram)
     return str(total) if total.ram + total.vram >= 1_000_000 else "less than 1 MB"
 
 
 @dataclass(frozen=True, slots=True)
 class BorderFigures:
-    """The effect of a border ``below`` which the reader declines, as shares of answers."""
+    """The effect of a threshold ``below`` which the reader declines to answer, as shares of answers."""
 
     below: float
     right_kept: float
@@ -129,9 +131,10 @@ class BorderFigures:
 
 @dataclass(frozen=True, slots=True)
 class ReaderBorders:
-    """The reader's usual borders of declining: ``with_advice`` where the prompt says what to do without an answer, else ``plain``.
+    """The reader's default thresholds for declining: ``with_advice`` if the prompt says what to do without an
+    answer, otherwise ``plain``.
 
-    ``figures``: of other borders, measured on ``prompts`` prompts.
+    ``figures``: other thresholds, measured on ``prompts`` prompts.
     """
 
     with_advice: float
@@ -141,7 +144,7 @@ class ReaderBorders:
 
 
 def reader_borders() -> ReaderBorders:
-    """The borders of the built-in reader."""
+    """Return the thresholds of the built-in reader."""
     about = description(WEIGHTS)["about"]
     names = ("below", "right_kept", "absent_declined", "given_right")
     figures = tuple(BorderFigures(*(row[name] for name in names)) for row in about["trade_off"])
@@ -151,24 +154,24 @@ def reader_borders() -> ReaderBorders:
 
 @lru_cache(maxsize=1)
 def has_gpu() -> bool:
-    """Return whether this machine has a GPU; looked up once, since that may start a program."""
+    """Return whether this machine has a GPU. Cached, because the check may start a program."""
     return bool(memory.free_vram_bytes())
 
 
 def memory_line() -> str:
-    """The memory in use and in all, and whether there is a GPU."""
+    """Describe the used and total memory, and whether there is a GPU."""
     held, free = memory.Memory.now(), memory.free_ram_bytes()
     vram = f"{size(held.vram)} of GPU memory" if held.vram else ""
     gpu = vram or ("GPU free" if has_gpu() else "no GPU")
     return f"{size(held.ram)} of {size(held.ram + free)} memory in use · {gpu}"
 
 
-# tests of a model
+# model tests
 
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """The answer of a model to a test. ``seconds`` of the answer, without loading; tokens are None where none were counted."""
+    """A model's answer to a test. ``seconds``: without loading; tokens are None if not counted."""
 
     prompt: str
     answer: str
@@ -178,7 +181,7 @@ class Tested:
 
     @property
     def speed(self) -> float | None:
-        """Completion tokens a second."""
+        """Completion tokens per second."""
         return (
             self.completion_tokens / self.seconds
             if self.completion_tokens and self.seconds
@@ -187,11 +190,11 @@ class Tested:
 
 
 WAIT = 0.5
-"""Seconds between two checks whether a test was stopped while its server has not answered."""
+"""Seconds between checks for a stop while waiting for a server."""
 
 
 class ModelLines:
-    """Models, encoders and retrievers as lists show them, and tests of models."""
+    """Lists of models, encoders and retrievers for the page, and model tests."""
 
     def __init__(
         self, workspace: WorkspaceFolder, models: ModelManager, jobs: JobManager, asking: Asking
@@ -199,7 +202,7 @@ class ModelLines:
         self._workspace, self._models, self._jobs, self._asking = workspace, models, jobs, asking
 
     def models(self) -> list[ModelLine]:
-        """All language models that can be read: what is loaded first."""
+        """Return all readable language models, loaded ones first."""
         own = self._models.own()
         lines = [
             self._model(name, entry, name in own) for name, entry in self._workspace.llms().items()
@@ -251,7 +254,7 @@ class ModelLines:
         return memory_in_use(loaded) if loaded is not None else self._memory_need(name)
 
     def _memory_need(self, name: str, loaded: bool = False) -> str:
-        """The estimate of what a model or an encoder needs, "" where nothing here says; before a load also whether it fits."""
+        """Estimated memory of a model or an encoder; "" if unknown. Before a load, also whether it fits."""
         with suppress(RalleError):
             room = self._models.room(name)
             if room is not None:
@@ -260,7 +263,7 @@ class ModelLines:
         return ""
 
     def encoders(self) -> list[PartLine]:
-        """The encoders that an index uses or that are loaded. Raises RalleError."""
+        """Return the encoders that are loaded or used by an index. Raises RalleError."""
         manifests = self._workspace.manifests()
         users: dict[str, list[str]] = {STARTER_ENCODER: []}
         for index, manifest in manifests.items():
@@ -272,14 +275,14 @@ class ModelLines:
             with_ = ", ".join(users.get(name, []))
             line = known.get(name.partition("?")[0], "")
             about = f"{line} Used by {with_}." if with_ else line
-            # The memory of an encoder is counted with the index that was loaded first, so this is the estimate.
+            # An encoder's measured memory counts with the index loaded first, so this is an estimate.
             is_loaded = name in loaded
             state, need = "loaded" if is_loaded else "ready", self._memory_need(name, is_loaded)
             lines.append(PartLine(name, "encoder", state, need, about))
         return lines
 
     def retrievers(self, states: Mapping[str, str]) -> list[PartLine]:
-        """All retrievers. ``states``: theirs, where one is more than ready. Raises RalleError."""
+        """Return all retrievers. ``states``: states other than ready. Raises RalleError."""
         status = {line.name: line for line in self._models.status()}
         return [
             PartLine(
@@ -293,12 +296,12 @@ class ModelLines:
         ]
 
     def other_encoders(self) -> dict[str, str]:
-        """Encoder → a line, of those that no index uses yet."""
+        """Encoder → description, for encoders not used by any index."""
         used = {line.name.partition("?")[0] for line in self.encoders()}
         return {name: line for name, line in encoders().items() if name not in used}
 
     def start_test(self, name: str, prompt: str = PROMPT) -> Job:
-        """Begin to test a model as a job. Raises RalleError at once for a name that nothing has."""
+        """Start testing a model as a job. Raises RalleError at once if the name is unknown."""
         if not prompt.strip():
             raise UsageError("The prompt is empty; type a question.")
         self._workspace.llm(name)
@@ -307,7 +310,7 @@ class ModelLines:
         )
 
     def _answer(self, name: str, prompt: str) -> Operation[Step]:
-        """The answer of a model. A server that is silent is given up when the test is stopped."""
+        """Ask a model. If the test is stopped, stop waiting for a silent server."""
         yield Progress("", message=f"asking {name}")
         if self._workspace.llm(name).backend != ELSEWHERE:
             return self._asking.ask_model(name, prompt)
@@ -325,7 +328,7 @@ class ModelLines:
     def _fulfil(self, answer: Future[Step], name: str, prompt: str) -> None:
         try:
             answer.set_result(self._asking.ask_model(name, prompt))
-        except BaseException as error:  # goes to the thread that waits for the answer
+        except BaseException as error:  # passed on to the thread that waits for the answer
             answer.set_exception(error)
 
     def _test(self, name: str, prompt: str) -> Operation[Tested]:
@@ -342,7 +345,9 @@ class ModelLines:
         )
 
     def first_model(self) -> str:
-        """The model that was loaded last, else the first of the workspace; "" if it has none. Not one whose last test failed."""
+        """Return the most recently loaded model, otherwise the workspace's first; "" if there is none. A model whose
+        last test failed is skipped.
+        """
         tests = {name: self._jobs.get("test", name) for name in self._workspace.llms()}
         models = [name for name, test in tests.items() if test is None or test.status == "finished"]
         loaded = [row.name for row in self._models.status() if row.name in models]

@@ -1,7 +1,7 @@
-"""The models part: the table of loaded retrievers and language models, and the models of the workspace.
+"""The table of loaded retrievers and language models, and the models of the workspace.
 
-Loading adds, unloading removes, nothing is replaced. A load is one for all who ask for it: they follow it
-together, and a cancel ends it for all of them.
+Loading adds an item, unloading removes it, and nothing is replaced. Everyone who requests the same load follows one
+load together; a cancel ends it for all of them.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.prices import prices_of_use
 
 PREPARATION = "preparation"
-"""The kind of the jobs that import libraries in advance."""
+"""Kind of the jobs that import libraries in advance."""
 
 
 class ModelManager:
-    """Loads, unloads, adds and deletes. Safe for several sessions at once; loads come one by one."""
+    """Loads, unloads, adds and deletes models. Safe for concurrent sessions; loads run one at a time."""
 
     def __init__(self, workspace: WorkspaceFolder, jobs: JobManager) -> None:
         self._workspace = workspace
@@ -55,11 +55,11 @@ class ModelManager:
         self.leases = Leases()
 
     def close(self) -> None:
-        """Unload everything; a load that is running is cancelled and has a moment to end."""
+        """Unload everything; running loads are cancelled and get a moment to end."""
         self.queue.stop(PAGE_CANCEL_SECONDS)
         self._table.clear()
 
-    # the loaded models
+    # loaded models
 
     @property
     def backends(self) -> Backends:
@@ -69,7 +69,7 @@ class ModelManager:
         return self._table.status()
 
     def trouble(self, names: Iterable[str], work: Stop) -> str:
-        """Why a request of this work to one of these language models is being tried again, "" if none is."""
+        """Why a request of this work to one of these language models is being retried; "" if none is."""
         llms = self.backends.llms
         asking = (getattr(llms.get(name), "trouble", None) for name in names)
         return next(filter(None, (trouble(work) for trouble in asking if trouble)), "")
@@ -78,15 +78,15 @@ class ModelManager:
         return name in self._table.rows
 
     def is_loaded_as(self, name: str, kind: str) -> bool:
-        """Return whether it is loaded; ``kind`` is ``retriever`` or ``language model``."""
+        """Return whether an item is loaded; ``kind`` is ``retriever`` or ``language model``."""
         return self._table.has(name, kind)
 
     def lease(self, holder: str) -> Lease:
-        """A lease that holds nothing yet; ``holder`` is what a refusal to unload names, as in "the sweep 'ks'"."""
+        """Return an empty lease; ``holder`` appears in refusals to unload, as in "the sweep 'ks'"."""
         return Lease(self, holder)
 
     def refuse_heavy(self, name: str, kind: str) -> None:
-        """Raise NotFoundError for a heavy model that is not loaded, also where a retriever asks it."""
+        """Raise NotFoundError if a heavy model is not loaded, including models used by a retriever."""
         if self.is_loaded(name):
             return
         if kind == "retriever":
@@ -105,19 +105,19 @@ class ModelManager:
         return self._table.footprint(names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
-        """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens, None if unknown."""
+        """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens; None if unknown."""
         return llm_prices(self.backends.llms)
 
     def prices_of_use(self) -> dict[str, Mapping[str, float] | None]:
         """Language model of the workspace → its ``price_of_use``."""
         return prices_of_use(self._workspace)
 
-    # memory that a load would take
+    # memory needed by a load
 
     def room(self, name: str) -> MemoryFit | None:
-        """The need of a language model or an encoder beside the free memory; None if the need is not known.
+        """Compare the need of a language model or encoder with the free memory; None if the need is unknown.
 
-        Loads nothing and asks no network: of a hub id only what the local cache holds is known. Raises RalleError.
+        Loads nothing and uses no network: for a hub id, only the local cache is read. Raises RalleError.
         """
         model = self._candidate(name)
         return memory_fit(model, self._table.held_memory()) if model else None
@@ -125,22 +125,22 @@ class ModelManager:
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
     ) -> dict[str, MemoryFit]:
-        """The same for every quantisation of the model; {} if nothing here says so.
+        """Return the same for every quantization of the model; {} if nothing is known.
 
-        ``context`` tokens and ``batch`` answers at once: by default what its settings say.
+        ``context``: tokens; ``batch``: simultaneous answers. Both default to the model's settings.
         """
         model = self._candidate(name, context, batch)
         return in_every_form(model, self._table.held_memory()) if model else {}
 
     def loaded_quantization(self, name: str) -> str:
-        """The quantisation in which ``name`` is loaded; ``none`` where it has none."""
+        """Return the quantization in which ``name`` is loaded; ``none`` if it has none."""
         model = self._candidate(name)
         return model.chosen if model else "none"
 
     def _candidate(
         self, name: str, context: int | None = None, batch: int | None = None
     ) -> Candidate | None:
-        """The language model, or else the encoder, that ``name`` names. Raises NotFoundError."""
+        """Return the language model, or else the encoder, called ``name``. Raises NotFoundError."""
         try:
             entry = self._workspace.llm(name)
         except NotFoundError:
@@ -150,21 +150,21 @@ class ModelManager:
             raise
         return candidate(name, entry, context=context, batch=batch)
 
-    # load and unload
+    # loading and unloading
 
     def load(self, name: str, kind: str) -> Iterator[str]:
-        """Load a ``retriever`` or ``language model``, yielding progress; what is loaded stays loaded.
+        """Load a ``retriever`` or ``language model``, yielding progress; other items stay loaded.
 
-        Two sessions that ask for one name load it once. Raises RalleError; a failed load leaves nothing, nor does
-        one that was cancelled (StoppedError). Ctrl-C cancels it; a page that goes away does not.
-        What a combination of retrievers is made of is loaded first and stays in the table.
+        Two sessions that request the same name load it once. Raises RalleError. A failed or cancelled load
+        (StoppedError) leaves nothing behind. Ctrl-C cancels the load; closing a page does not. The parts of a
+        combination are loaded first and stay loaded.
         """
         load = self.begin(name, kind)
         if load is not None:
             yield from self.queue.follow(load)
 
     def begin_together(self, loads: Iterable[tuple[str, str]]) -> None:
-        """Begin the light ones of these loads, each (name, kind), side by side. Raises RalleError."""
+        """Start the light loads among these (name, kind) pairs concurrently. Raises RalleError."""
         light = [load for load in loads if libraries.is_light(self._workspace, *load)]
         beside = SideBySide()
         for name, kind in light if len(light) > 1 else ():
@@ -173,10 +173,10 @@ class ModelManager:
     def begin(
         self, name: str, kind: str, *, requested: bool = True, beside: SideBySide | None = None
     ) -> LoadJob | None:
-        """Begin a load, or join the one that is running, and wait for nothing; None if it is loaded already.
+        """Start a load or join the running one, without waiting; None if the item is already loaded.
 
-        ``requested``: by a user, not as a part of another load. ``beside``: what it shares with the loads that may run
-        at the same time. Raises RalleError.
+        ``requested``: by a user, not only as part of another load. ``beside``: shared by loads that may run at the
+        same time. Raises RalleError.
         """
         with self._table.lock:
             if self.is_loaded_as(name, kind):
@@ -194,19 +194,21 @@ class ModelManager:
             return load
 
     def cancel(self, name: str = "") -> str:
-        """Cancel a load, for all who follow it; all loads without a name. Returns a sentence. Raises NotFoundError."""
+        """Cancel a load for all its followers, or all loads if no name is given. Return a sentence. Raises
+        NotFoundError.
+        """
         return self.queue.cancel(name)
 
     def loading(self) -> dict[str, LoadJob]:
         return self.queue.loads()
 
     def load_outcomes(self) -> dict[str, str | RalleError]:
-        """Name → how its last load or unload ended, the newest last: for a page that is opened later."""
+        """Name → how its last load or unload ended, newest last, for pages opened later."""
         with self._table.lock:
             return dict(self.queue.outcomes)
 
     def _load(self, load: LoadJob) -> Operation[None]:
-        """Load as a job: a page that goes away stops nothing, and loads come one by one."""
+        """Load as a job, one load at a time, so that closing a page stops nothing."""
         yield from ()
         outcome: str | BaseException
         try:
@@ -232,7 +234,7 @@ class ModelManager:
             raise error
 
     def _import_libraries(self, load: LoadJob) -> None:
-        """Import the libraries of a load before its turn: they stay, and count for no model."""
+        """Import a load's libraries before its turn. They stay loaded and do not count as any model's memory."""
         work = libraries.importer(self._workspace, load.name, load.kind)
         if work is not None and not isinstance(load.entry, Combination):
             if are_importing() or not imported_module("transformers"):
@@ -241,7 +243,7 @@ class ModelManager:
             load.tell("")
 
     def prepare(self, name: str, loads: Iterable[tuple[str, str]]) -> Job:
-        """Begin to import the libraries of loads that are expected soon, each (name, kind), in a job of that name."""
+        """Start a job of that name that imports the libraries of expected loads, given as (name, kind) pairs."""
         importers = [libraries.importer(self._workspace, *load) for load in loads]
 
         def work(job: Job) -> Operation[None]:
@@ -252,9 +254,10 @@ class ModelManager:
         return self._jobs.submit(PREPARATION, name, "", work)
 
     def unload(self, name: str, *, record: bool = True) -> str:
-        """Unload ``name``; return a sentence on the memory that came back. ``record``: a page that is opened later shows it.
+        """Unload ``name``; return a sentence about the memory freed. ``record``: keep the outcome for pages opened
+        later.
 
-        Raises UsageError while it is in use, or part of what is loaded; NotFoundError.
+        Raises UsageError while it is in use or part of another loaded item; NotFoundError.
         """
         with self._table.lock:
             holders = self.leases.holders(name, self._table.parts)
@@ -268,20 +271,20 @@ class ModelManager:
                 self.queue.outcomes[name] = message
             return message
 
-    # the entries of the workspace
+    # entries of the workspace
 
     def own(self) -> dict[str, LLMEntry]:
-        """Name → entry of the workspace's own file, those that can be read."""
+        """Name → readable entry of the workspace's own file."""
         return model_entries.own(self._workspace)
 
     def entry(self, name: str) -> LLMEntry:
-        """One of the own entries. Raises NotFoundError."""
+        """Return an entry of the workspace. Raises NotFoundError."""
         return model_entries.entry(self._workspace, name)
 
     def set_key(self, name: str, key: str) -> str:
-        """Hold a typed key for a model of the workspace, or forget it ('' as key); returns a sentence.
+        """Keep a typed key for a model of the workspace, or forget it if the key is ''; return a sentence.
 
-        The model is unloaded, so that its next answer is asked with the new key. Raises UsageError while it is in use.
+        The model is unloaded so that the next request uses the new key. Raises UsageError while it is in use.
         """
         entry = self.entry(name)
         if entry.backend != model_entries.ELSEWHERE:
@@ -297,9 +300,10 @@ class ModelManager:
         return f"The key is kept in memory until rallebench ends; {name} uses it from now on."
 
     def add(self, name: str, entry: LLMEntry, *, replace: bool = False) -> list[str]:
-        """Save an entry; returns sentences, the first saying that it was. Raises UsageError, then nothing is written.
+        """Save an entry; return sentences, of which the first confirms it. If UsageError is raised, nothing is
+        written.
 
-        ``replace``: an entry of that name may exist, and is changed. Reads no weights, asks no server.
+        ``replace``: overwrite an existing entry of that name. Reads no weights and contacts no server.
         """
         sentence, *notes = model_entries.save(self._workspace, name, entry, replace=replace)
         if self.is_loaded(name := name.strip()):
@@ -308,21 +312,21 @@ class ModelManager:
         return [sentence, *notes]
 
     def delete(self, name: str) -> str:
-        """Delete an entry; returns a sentence. Raises UsageError while it is loaded. Downloaded weights stay."""
+        """Delete an entry; return a sentence. Raises UsageError while it is loaded. Downloaded weights are kept."""
         self.entry(name)
         if self.is_loaded(name) or name in self.loading():
             raise UsageError(f"{name!r} is loaded.", hint=Hint("unload", name))
         return model_entries.delete(self._workspace, name)
 
     def converted_bytes(self, name: str) -> int:
-        """Bytes of the converted copy of a model's GGUF file; 0 where there is none."""
+        """Size in bytes of the converted copy of a model's GGUF file; 0 if there is none."""
         copy = model_entries.find_converted_copy(self._workspace, name, self._workspace.llm(name))
         return sum(file.stat().st_size for file in copy.iterdir()) if copy else 0
 
     def delete_converted(self, name: str) -> str:
-        """Delete the converted copy of a model's GGUF file; returns a sentence.
+        """Delete the converted copy of a model's GGUF file; return a sentence.
 
-        Raises UsageError while a model of that file is loaded, NotFoundError where there is no copy.
+        Raises UsageError while a model from that file is loaded, NotFoundError if there is no copy.
         """
         entries = self._workspace.llms()
         copies = {

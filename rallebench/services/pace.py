@@ -1,4 +1,4 @@
-"""The pace of a task: its share and the time left, one figure for the chip, the rows and the pages."""
+"""The pace of a task: its share done and the time left, shared by all places that display them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from rallebench.core.events import Progress
 
 TOGETHER = 0.5
-"""Seconds within which counts belong to one batch: the questions of a batch end all at once."""
+"""Counts within this many seconds belong to one batch, because the questions of a batch finish together."""
 STALLED = 3
-"""The number of usual batches after which work without a new one, as while an index is built, follows no pace."""
+"""After this many usual batch times without a new batch, for example while an index is built, no pace is assumed."""
 BATCHES = 2
-"""The least number of complete batches from which a time is derived."""
+"""Minimum number of complete batches for an estimate of time."""
 UNFINISHED = 0.99
-"""The largest share of work that still goes on: scores and reports come after the last count."""
+"""Maximum share of unfinished work: scores and reports come after the last count."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobStanding:
-    """``done`` of ``total`` at one moment. ``share``: of the whole work, indexes to build included; ``left``: seconds,
-    None while they are not known."""
+    """``done`` of ``total`` at one moment. ``share``: share of the whole work, including indexes to build; ``left``:
+    seconds left, None if unknown.
+    """
 
     done: int
     total: int
@@ -28,7 +29,7 @@ class JobStanding:
 
 
 class Pace:
-    """The speed of one count, from its complete batches since it began; a count that falls back begins anew."""
+    """The speed of one count, from its complete batches since it started; a count that decreases starts again."""
 
     def __init__(self) -> None:
         self._total: int | None = None
@@ -41,7 +42,7 @@ class Pace:
         self._complete = 0
 
     def count(self, done: int, total: int, now: float) -> None:
-        """Take in a count."""
+        """Record a count."""
         if total != self._total or done < self._newest:
             self._total, self._newest = total, done
             self._begun, self._ended, self._batch, self._complete = (now, done), None, None, 0
@@ -59,7 +60,9 @@ class Pace:
             self._complete += 1
 
     def seconds_left(self, now: float) -> float | None:
-        """Seconds until the total is reached; None before BATCHES are complete, when it is reached, and while nothing comes."""
+        """Seconds until the total is reached. None before BATCHES batches are complete, after the total is reached,
+        and while nothing arrives.
+        """
         if self._batch is not None and now - self._batch[0] > TOGETHER:
             self._close()
         if self._complete < BATCHES or self._ended is None or self._total is None:
@@ -73,7 +76,7 @@ class Pace:
 
 
 def standing(newest: Progress, pace: Pace, now: float) -> JobStanding | None:
-    """The standing of the work by its newest progress; None while the total is unknown."""
+    """Return the standing of the work from its newest progress; None while the total is unknown."""
     if not newest.total:
         return None
     whole = newest.total * (1 + newest.indexes / max(newest.runs, 1))

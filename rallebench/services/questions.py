@@ -1,4 +1,4 @@
-"""Questions of a dataset by its name or path, or handed over as values."""
+"""Read the questions of a dataset, given by name or path or as values."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from rallebench.datasets.reading import read_questions
 from rallebench.workspace.paths import WorkspaceFolder
 
 UNNAMED = "questions"
-"""The name of a list of questions that was given none."""
+"""Name of a list of questions given without one."""
 
 
 def read_dataset(
     folder: Path, source: str | Path | Iterable[str | Mapping[str, object] | Example]
 ) -> tuple[str, tuple[Example, ...], str]:
-    """Return (name, examples, reference) of a dataset; ``folder``: the workspace that knows the names.
+    """Return (name, examples, reference) of a dataset; ``folder``: the workspace in which names are looked up.
 
-    ``reference``: the name or absolute path of a stored dataset, '' for values. Raises NotFoundError, BadFileError.
+    ``reference``: the name or absolute path of a stored dataset; '' for values. Raises NotFoundError, BadFileError.
     """
     if not isinstance(source, (str, Path)):
         return UNNAMED, read_values(source), ""

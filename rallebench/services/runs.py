@@ -1,4 +1,4 @@
-"""Runs of a chain or an agent: run here or as a job, stopped, continued, opened again."""
+"""Runs of a chain or an agent: run directly or as a job, stop, continue and open them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rallebench.workspace.flows import (
 
 @dataclass(frozen=True, slots=True)
 class OpenedQuestion:
-    """A question of a run, with the chain and the episode it had."""
+    """A question of a run, with the chain and episode of that run."""
 
     chain: Chain
     dataset: str
@@ -41,7 +41,7 @@ class OpenedQuestion:
 
 
 def _require_chain(run: RunFolder, stored: RunDescription) -> Chain:
-    """The chain of a run. Raises UsageError for a run of predictions or of a suite, which has none."""
+    """Return the chain of a run. Raises UsageError for runs of predictions or suites, which have no chain."""
     chain = stored.chain
     if chain is None:
         raise UsageError(
@@ -52,7 +52,7 @@ def _require_chain(run: RunFolder, stored: RunDescription) -> Chain:
 
 
 class Runs:
-    """Starts, scores, stops, continues and opens runs of a workspace; threads may share it."""
+    """Starts, scores, stops, continues and opens runs of a workspace. Threads may share it."""
 
     def __init__(self, parts: EngineParts, jobs: JobManager, allow_python: bool) -> None:
         self._parts, self._jobs, self._allow_python = parts, jobs, allow_python
@@ -69,15 +69,15 @@ class Runs:
     ) -> Operation[RunResult]:
         """Run a benchmark in the calling thread.
 
-        ``lease``: that of a larger work, if the run is part of one; the models of the run then stay loaded with it.
-        ``heavy``: models that may take gigabytes are loaded, too. ``on_open`` is handed the run's folder.
+        ``lease``: the lease of a larger work that this run belongs to; the run's models then stay loaded with it.
+        ``heavy``: also load models that may take gigabytes. ``on_open``: called with the run's folder.
         """
         with self._models.lease(f"the run {prepared.name!r}") as own:
             context = EngineContext(self._parts, lease or own, heavy=heavy)
             return (yield from execute(prepared.request, context, prepared.options, on_open))
 
     def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
-        """Score a stored run by ``metrics`` too, judges included; none is asked about an answer twice."""
+        """Add ``metrics``, including judges, to a stored run; no judge is asked about the same answer twice."""
         run = self.open(name)
         own, judges = split_judges(metrics, self._workspace.llm_mark)
         examples = stored_examples(run)
@@ -96,7 +96,7 @@ class Runs:
         lease = self._models.lease(f"the run {name!r}")
 
         def work(job: Job) -> Operation[RunResult]:
-            lease.hold(prepared.request.flow.names)  # from now on, not only once the thread runs
+            lease.hold(prepared.request.flow.names)  # hold now, not only when the thread starts
             return self._work(prepared, lease, job)
 
         try:
@@ -111,7 +111,7 @@ class Runs:
             job.stop_by(folder.ask_to_stop)
 
         self._folders.pop(job.name, None)
-        job.stop_by(lambda: None)  # a run ends after its current batch, and is scored
+        job.stop_by(lambda: None)  # a run stops after its current batch and is scored
         with lease:
             for sentence in prepared.warnings:
                 yield Warned("", sentence)
@@ -121,11 +121,11 @@ class Runs:
         return result
 
     def job_folder(self, job: Job) -> RunFolder | None:
-        """The folder of a run's job, None until it is open."""
+        """Return the folder of a run's job; None before it is opened."""
         return self._folders.get(job.name)
 
     def stop(self, name: str) -> None:
-        """Ask a run, in this or another process, to stop after the current batch."""
+        """Ask a run in this or another process to stop after the current batch."""
         job = self._jobs.get("run", name)
         if job is not None:
             job.stop()
@@ -133,7 +133,7 @@ class Runs:
             RunFolder.open(self._workspace.runs, name).ask_to_stop()
 
     def resume(self, name: str) -> PreparedRun:
-        """The benchmark that continues an existing run, from what its folder says."""
+        """Return the benchmark that continues an existing run, as its folder describes it."""
         folder = RunFolder.open(self._workspace.runs, name)
         stored = folder.description()
         agent = self._remake_agent(stored)
@@ -150,7 +150,7 @@ class Runs:
         )
 
     def _remake_agent(self, stored: RunDescription) -> Agent | None:
-        """The agent of a stored run, made anew; None for a run of a chain."""
+        """Rebuild the agent of a stored run; None for a run of a chain."""
         agent = stored.agent
         if agent is None:
             return None
@@ -165,19 +165,19 @@ class Runs:
         )
 
     def list(self) -> Sequence[RunFolder]:
-        """All runs of the workspace, the newest first."""
+        """Return all runs of the workspace, newest first."""
         return list_runs(self._workspace.runs)
 
     def exists(self, name: str) -> bool:
-        """Return whether there is a run of that name."""
+        """Return whether a run of that name exists."""
         return bool(name) and (self._workspace.runs / name / RUN).is_file()
 
     def open(self, name: str) -> RunFolder:
-        """A run by name; UsageError if there is none."""
+        """Open a run by name. Raises UsageError if there is none."""
         return RunFolder.open(self._workspace.runs, name)
 
     def open_question(self, run: str, position: int) -> OpenedQuestion:
-        """Question ``position`` (from 1) of a run, with the chain and the episode it had there."""
+        """Return question ``position`` (from 1) of a run, with the chain and episode of that run."""
         folder = self.open(run)
         stored = folder.description()
         example = stored_examples(folder)[position - 1]
@@ -187,10 +187,10 @@ class Runs:
         episode = folder.episodes()[example.question.qid]
         return OpenedQuestion(_require_chain(folder, stored), dataset, example, episode)
 
-    # titles, and the bin
+    # titles and the bin
 
     def rename(self, name: str, title: str) -> None:
-        """Give a run a title; its folder keeps its name, which experiments and MLflow know. Raises UsageError."""
+        """Give a run a title. Its folder keeps its name, which experiments and MLflow refer to. Raises UsageError."""
         run, title = self.open(name), " ".join(title.split())
         if len(title) > LONGEST_TITLE:
             raise UsageError(
@@ -199,7 +199,7 @@ class Runs:
         run.set_title(title)
 
     def delete(self, name: str) -> None:
-        """Move a run into the bin. Raises UsageError for one that is running."""
+        """Move a run to the bin. Raises UsageError if it is running."""
         run = self.open(name)
         if run.state().is_active:
             raise UsageError(f"The run {name!r} is running; stop it before you delete it.")
@@ -212,7 +212,7 @@ class Runs:
         os.rename(run.path, folder / name)
 
     def restore(self, name: str) -> None:
-        """Bring a run back from the bin. Raises UsageError."""
+        """Restore a run from the bin. Raises UsageError."""
         if not (self._workspace.run_bin / name / "run.json").is_file():
             raise UsageError(f"There is no run {name!r} in the bin.")
         target = self._workspace.runs / name
@@ -221,7 +221,7 @@ class Runs:
         os.rename(self._workspace.run_bin / name, target)
 
     def empty_bin(self) -> int:
-        """Delete what is in the bin for good; returns how many runs."""
+        """Delete everything in the bin permanently; return the number of runs."""
         binned = list_files(self._workspace.run_bin, "*/run.json")
         for file in binned:
             shutil.rmtree(file.parent)

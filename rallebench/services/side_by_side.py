@@ -1,4 +1,4 @@
-"""Loads of one request that run side by side, and the memory that each of them took."""
+"""Run the loads of one request concurrently, and divide the memory they take among them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from typing import Protocol
 from rallebench.core.memory import Memory
 
 LOOK = 0.05
-"""Seconds between two looks of a load that waits for the others."""
+"""Seconds between checks while a load waits for the others."""
 
 
 class Loading(Protocol):
-    """A load that is running."""
+    """A running load."""
 
     def check(self) -> None:
         """Raise StoppedError if it was cancelled."""
 
     def publish(self, message: str) -> None:
-        """Tell all who follow it."""
+        """Send a message to all followers."""
 
 
 class SideBySide:
-    """The loads of one request that run at the same time.
+    """The concurrent loads of one request.
 
-    Their memory can only be measured as a whole. Language models declare their need, so each counts as that; the
-    retrievers divide the rest by the weights of their encoders and files.
+    Their memory can only be measured as a whole. Each language model counts with its declared need; the retrievers
+    share the rest in proportion to the sizes of their encoders and files.
     """
 
     def __init__(self) -> None:
         self._change = threading.Condition()
-        self._running: dict[Loading, str] = {}  # the newest message of each
+        self._running: dict[Loading, str] = {}  # load → its newest message
         self._opened: dict[Loading, tuple[Memory | None, int]] = {}
         self._shares: dict[Loading, Memory] = {}
         self._before = Memory()
         self._several = False
 
     def enter(self, load: Loading) -> Memory:
-        """Begin a load; returns the memory of this process before the first of those that run."""
+        """Start a load; return the memory of this process before the first of the running loads."""
         with self._change:
             if not self._running:
                 self._before, self._several = Memory.now(), False
@@ -48,7 +48,7 @@ class SideBySide:
             return self._before
 
     def tell(self, load: Loading, message: str) -> None:
-        """Tell the followers of each load how far all of them are."""
+        """Report the progress of all loads to the followers of each."""
         with self._change:
             self._running[load] = message
             messages = "; ".join(dict.fromkeys(filter(None, self._running.values())))
@@ -57,9 +57,10 @@ class SideBySide:
             other.publish(messages)
 
     def share(self, load: Loading, declared: Memory | None, weight: int) -> Memory | None:
-        """Wait for the other loads, then return the memory of this one; None if no other ran beside it.
+        """Wait for the other loads, then return the memory of this one; None if no other load ran at the same time.
 
-        ``declared``: its need, None if it has declared none and takes a part of the rest by its ``weight``.
+        ``declared``: its need; None if it declares none and instead takes a part of the rest according to its
+        ``weight``.
         """
         with self._change:
             self._opened[load] = declared, weight
@@ -74,7 +75,7 @@ class SideBySide:
             return self._shares[load]
 
     def leave(self, load: Loading) -> None:
-        """End a load, opened or not."""
+        """End a load, successful or not."""
         with self._change:
             self._running.pop(load, None)
             if load not in self._shares:
@@ -85,7 +86,7 @@ class SideBySide:
 def divide(
     took: Memory, parts: Mapping[Loading, tuple[Memory | None, int]]
 ) -> dict[Loading, Memory]:
-    """The memory of each part; see ``SideBySide``."""
+    """Divide the memory among the loads; see ``SideBySide``."""
     declared = [need for need, _ in parts.values() if need is not None]
     rest_ram = max(0, took.ram - sum(need.ram for need in declared))
     rest_vram = max(0, took.vram - sum(need.vram for need in declared))

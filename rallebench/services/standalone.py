@@ -1,4 +1,4 @@
-"""A tuned chain without page and command line: ready to answer in any program, and as a program of its own."""
+"""A tuned chain without the page or the command line, for use in any program or as a program of its own."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rallebench.services.workbench import Workbench
 
 
 class LoadedChain:
-    """A chain whose retrievers and models are loaded. Use it in ``with``, or ``close`` it.
+    """A chain with its retrievers and models loaded. Use it with ``with``, or ``close`` it.
 
-    ``workspace``: the folder that holds its indexes, ``llms.json`` and the like; ``base_settings``: RaLLe's folder of models
-    and retrievers. Raises RalleError for what the chain names and the workspace lacks.
+    ``workspace``: the folder with its indexes, ``llms.json`` and so on; ``base_settings``: RaLLe's folder of models
+    and retrievers. Raises RalleError if the workspace lacks anything that the chain uses.
     """
 
     def __init__(
@@ -27,21 +27,21 @@ class LoadedChain:
         complete(self._lease.load_for(chain.llms, chain.retrievers))
 
     def episode(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
-        """Every step, and the answer or the error, as Chat gives them. ``history``: (role, text) of earlier turns."""
+        """Return every step and the answer or error, as Chat does. ``history``: (role, text) of earlier turns."""
         turns = tuple(Message(role, text) for role, text in history)
         *_, episode = self._workbench.asking.chat(self.chain, turns, question)
         assert isinstance(episode, Episode)
         return episode
 
     def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
-        """The same, but raises BackendError if the question fails."""
+        """Return the same, but raise BackendError if the question fails."""
         episode = self.episode(question, history)
         if episode.error:
             raise BackendError(episode.error)
         return episode
 
     def close(self) -> None:
-        """Give memory and connections back."""
+        """Release memory and connections."""
         self._lease.close()
         self._workbench.close()
 

@@ -1,7 +1,7 @@
-"""Conversations on disk, a file for each window, so that they outlive the program.
+"""Conversations on disk, one file per browser window, so that they survive a restart.
 
-``<workspace>/conversations/<window>.json``: for each conversation its turns as they were asked, each with its chain, the
-number of the turn before, and its steps as in an episode.
+``<workspace>/conversations/<window>.json`` holds the turns of each conversation in the order they were asked. Each
+turn has its chain, the number of the previous turn, and its steps as in an episode.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from rallebench.workspace.paths import WorkspaceFolder
 FORMAT = "rallebench-conversations/1"
 MEND = "the conversation begins anew"
 WINDOW = re.compile(r"[0-9a-f]{32}")
-"""The name that a browser gives its window: random, so that the file of another window cannot be guessed."""
+"""Name of a browser window. It is random, so the file of another window cannot be guessed."""
 
 log = logging.getLogger(__name__)
 
 
 def save(workspace: WorkspaceFolder, window: str, talks: Sequence[Talk]) -> None:
-    """Write the conversations of a window; without any its file goes. A disk that takes no file ends no conversation: the log
-    names it."""
+    """Save the conversations of a window; if there are none, delete the file. A disk error is only logged and ends
+    no conversation.
+    """
     if not WINDOW.fullmatch(window):
         return
     path, begun = _file(workspace, window), [_talk_to_json(talk) for talk in talks if talk.turns]
@@ -56,9 +57,9 @@ def save(workspace: WorkspaceFolder, window: str, talks: Sequence[Talk]) -> None
 
 
 def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
-    """The conversations of a window, the newest first; [] where none was saved.
+    """Return the conversations of a window, newest first; [] if none were saved.
 
-    A file with a damaged conversation is set aside; its other conversations are as they were.
+    If a conversation is damaged, its file is set aside; the other conversations in it are still returned.
     """
     path = _file(workspace, window)
     if not WINDOW.fullmatch(window) or not path.exists():
@@ -79,7 +80,7 @@ def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
 
 
 def damage_note(workspace: WorkspaceFolder, window: str) -> str:
-    """The sentence on a file of this window that was damaged and set aside; '' without one."""
+    """Return the sentence about a damaged file of this window that was set aside; '' if there is none."""
     aside = _file(workspace, window).with_suffix(".damaged")
     if not WINDOW.fullmatch(window) or not aside.exists():
         return ""
@@ -90,13 +91,13 @@ def _set_aside(path: Path, talks: Sequence[Talk]) -> None:
     aside = path.with_suffix(".damaged")
     rest = f" {len(talks)} of its conversations are whole and stay." if talks else ""
     log.warning("%s was damaged by another program; it is now %s.%s", path, aside.name, rest)
-    with suppress(OSError):  # a folder without write access: it is read again next time
+    with suppress(OSError):  # the folder is read-only, so the file is read again next time
         path.replace(aside)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredTurn:
-    """A turn of a conversation. ``before``: the number of the turn before it."""
+    """A stored turn. ``before``: the number of the previous turn."""
 
     chain: Json
     question: str
@@ -112,7 +113,7 @@ class StoredTurn:
 
 @dataclass(frozen=True, slots=True)
 class StoredTalk:
-    """A conversation. ``last``: the number of its shown turn."""
+    """A stored conversation. ``last``: the number of the turn shown last."""
 
     began: Number
     last: Count | None
@@ -121,7 +122,7 @@ class StoredTalk:
 
 @dataclass(frozen=True, slots=True)
 class StoredTalks:
-    """The file of a window; a damaged conversation hides no other."""
+    """The file of a window; a damaged conversation does not hide the others."""
 
     conversations: tuple[Any, ...]
 
@@ -139,7 +140,7 @@ def _talk_to_json(talk: Talk) -> dict[str, Any]:
 
 
 def _turn_to_json(turn: Turn) -> dict[str, Any]:
-    """A turn. The steps of its episode are the rewriting and its own, so they are written once."""
+    """Convert a turn to JSON. Its episode's steps are the rewriting and its own steps, so they are stored once."""
     episode = turn.episode and replace(turn.episode, steps=())
     return {
         "chain": chain_to_json(turn.chain),
@@ -165,7 +166,7 @@ def _read_talk(stored: StoredTalk) -> Talk:
 
 
 def _read_turn(stored: StoredTurn, number: int, before: Turn | None) -> Turn:
-    """A turn; one that was still being answered when the program ended is stopped."""
+    """Read a turn; if it was unfinished when the program ended, it counts as stopped."""
     episode = None
     rewriting = step_from_json(stored.rewriting) if stored.rewriting else None
     steps = tuple(map(step_from_json, stored.steps))

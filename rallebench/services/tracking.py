@@ -1,4 +1,4 @@
-"""Runs, groups of runs and traces sent to MLflow, and MLflow's own page."""
+"""Send runs, groups of runs and traces to MLflow, and open MLflow's own page."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from rallebench.tracking.view import OUR_PAGE
 from rallebench.workspace.paths import WorkspaceFolder
 
 TrackedRow = dict[str, Union[str, int, float, None]]
-"""Column → cell of a row of a group's table."""
+"""A row of a group's table: column → cell."""
 MOST_NOTES = 3
-"""Sentences of the report in the parent's description; all are in its file."""
+"""Maximum sentences of the report in the parent's description; the report's file has all of them."""
 
 
 class Tracking:
-    """The verbs about MLflow. A failure to reach it becomes a sentence; the run stays complete."""
+    """Logging to MLflow. If MLflow cannot be reached, one sentence explains it and the run stays complete."""
 
     def __init__(
         self,
@@ -46,16 +46,16 @@ class Tracking:
         self.uri = tracking_uri
         self._store: dict[str, Any] = {"workspace": workspace.path, "tracking_uri": tracking_uri}
         self.page = OUR_PAGE
-        """The address of our page, to which logged runs link back."""
+        """The address of our page, used in links from logged runs."""
 
     def track_run(self, folder: RunFolder) -> str:
-        """Log a finished run to MLflow; '' or one sentence saying why that did not work."""
+        """Log a finished run to MLflow; return '' or one sentence explaining a failure."""
         return _try_logging(
             partial(self.log_run, folder), "The run is complete but was not logged to"
         )
 
     def log_run(self, folder: RunFolder) -> str:
-        """Log a run to MLflow, with where it lost its questions; the id it has there. Raises RalleError."""
+        """Log a run to MLflow with its failure waterfall; return its MLflow id. Raises RalleError."""
         from rallebench.analysis.waterfall import lost_counts
         from rallebench.tracking.runs import log_run
 
@@ -63,13 +63,13 @@ class Tracking:
         return log_run(folder.path, **self._store, waterfall=stages, page=self.page)
 
     def log_group(self, group: Group) -> str:
-        """Put several runs below one parent run in MLflow; the parent's id. Raises RalleError."""
+        """Log several runs below one parent run; return the parent's id. Raises RalleError."""
         from rallebench.tracking.groups import log_group
 
         return log_group(group, **self._store, page=self.page)
 
     def track_experiment(self, report: ExperimentReport, kind: str) -> str:
-        """Put an experiment's runs below one parent in MLflow; '' or one sentence on why that did not work."""
+        """Log an experiment's runs below one parent; return '' or one sentence explaining a failure."""
         group = experiment_group(self._workspace, report, kind)
         if group is None:
             return ""
@@ -77,16 +77,16 @@ class Tracking:
         return _try_logging(partial(self.log_group, group), complete)
 
     def trace(self, episode: Episode, question: str, source: str = "") -> None:
-        """Hand one episode of ``develop`` or ``chat`` to MLflow's traces; returns at once and never fails."""
+        """Log one episode of ``develop`` or ``chat`` as an MLflow trace; returns at once and never fails."""
         from rallebench.tracking.live import trace_later
 
         prices = self._models.prices()
         trace_later(episode, question, **self._store, source=source, prices=prices)
 
     def start_mlflow(self, run: RunFolder | None = None) -> Iterator[str]:
-        """Start MLflow's own page on loopback, yielding progress, and last the address there of ``run``, else of all runs.
+        """Start MLflow's own page on loopback, yielding progress, then the address of ``run`` there, or of all runs.
 
-        A run that was not logged yet is logged. Raises BackendError.
+        If the run is not logged yet, it is logged first. Raises BackendError.
         """
         from rallebench.tracking.links import read_link
         from rallebench.tracking.server import address_of_all, start_ui
@@ -107,7 +107,7 @@ class Tracking:
 
 
 def _try_logging(log: Callable[[], str], complete: str) -> str:
-    """'' once ``log`` has worked, else one sentence, which begins with what is ``complete``."""
+    """Call ``log``; return '' on success, otherwise one sentence that begins with ``complete``."""
     try:
         log()
     except RalleError as error:
@@ -115,13 +115,13 @@ def _try_logging(log: Callable[[], str], complete: str) -> str:
     return ""
 
 
-# an experiment as one parent run, its runs below it
+# an experiment as one parent run with its runs below it
 
 
 def experiment_group(
     workspace: WorkspaceFolder, report: ExperimentReport, kind: str
 ) -> Group | None:
-    """The parent run of an experiment: a row for each run, the verdict, the files. None without runs."""
+    """Return the parent run of an experiment, with a row per run, the verdict and the files; None without runs."""
     if isinstance(report, RankingReport):
         return _group_variants(workspace, report, kind)
     if isinstance(report, BaselinesReport):
@@ -132,7 +132,9 @@ def experiment_group(
 
 
 def _group_baselines(workspace: WorkspaceFolder, report: BaselinesReport) -> Group | None:
-    """The baselines below a parent; the run itself stays where it is, because it may be below a sweep's."""
+    """Return the baselines below a parent. The run itself is not moved, because it may already be below a sweep's
+    parent.
+    """
     if not report.lines:
         return None
     names = {"run": report.run, **report.lines}
@@ -190,7 +192,9 @@ def _group_variants(workspace: WorkspaceFolder, report: RankingReport, kind: str
 
 
 def _variant(workspace: WorkspaceFolder, row: VariantResult, metric: str | None) -> TrackedRow:
-    """A variant; its metrics are over the questions that all variants share, where there are several."""
+    """Return the row of a variant. If there are several variants, its metrics cover the questions that all of them
+    share.
+    """
     report = RunFolder(workspace.runs / row.run).report() or RunReport()
     means = row.metrics or report.metrics
     ordered = {name: means[name] for name in sorted(means, key=lambda name: name != metric)}
@@ -206,7 +210,7 @@ def _variant(workspace: WorkspaceFolder, row: VariantResult, metric: str | None)
 
 
 def _cells(means: Mapping[str, Estimate]) -> TrackedRow:
-    """Each mean as four columns."""
+    """Return four columns per mean."""
     cells: TrackedRow = {}
     for name, mean in means.items():
         cells |= {
@@ -219,6 +223,6 @@ def _cells(means: Mapping[str, Estimate]) -> TrackedRow:
 
 
 def _even(rows: Sequence[TrackedRow]) -> list[TrackedRow]:
-    """The rows with the columns of all."""
+    """Pad the rows so that all have the same columns."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     return [{name: row.get(name) for name in columns} for row in rows]

@@ -1,4 +1,4 @@
-"""Uploaded files and archives as files and folders that an import can read: below ``cache/uploads``, for a day."""
+"""Prepare uploaded files and archives for an import. They are kept below ``cache/uploads`` for a day."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 FOLDER = "uploads"
 AGE = 24 * 3600
-"""Seconds after which an upload that was not imported is removed."""
+"""Seconds after which an unused upload is deleted."""
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 PIECE = 2**20
@@ -30,7 +30,7 @@ MOST_MEMBERS = 500_000
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether the name is that of an archive; a single gzipped file is none.
+    """Return whether the name is that of an archive; a single gzipped file is not an archive.
 
     >>> [is_archive(Path(name)) for name in ("a.zip", "b.TAR.GZ", "c.jsonl.gz")]
     [True, True, False]
@@ -39,9 +39,9 @@ def is_archive(path: Path) -> bool:
 
 
 def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Path:
-    """Uploaded files, each with its name or relative path, in a folder of their own, named after the first.
+    """Store uploaded files, each with its name or relative path, in a new folder named after the first.
 
-    Returns the file if there is one, else the folder that holds all. Raises UsageError, DiskError.
+    Return the file if there is only one, otherwise the folder. Raises UsageError, DiskError.
     """
     if not files:
         raise UsageError("No file was sent; drop some, or type a path.")
@@ -62,10 +62,11 @@ def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Pa
 
 
 def unpack_upload(workspace: WorkspaceFolder, source: Path) -> Path:
-    """``source`` itself, or what an archive holds: its only file, or the folder of its files, named after the archive.
+    """Return ``source`` unchanged unless it is an archive; then unpack it and return its only file, or a folder
+    named after it.
 
-    Members that lead out of the folder, links and hidden files are left out. Raises BadFileError for a damaged archive and
-    for one that unpacks to far more than text does, DiskError.
+    Links, hidden files and members outside the folder are skipped. Raises BadFileError if the archive is damaged or
+    unpacks to much more than text would; DiskError.
     """
     if not source.is_file() or not is_archive(source):
         return source
@@ -80,7 +81,7 @@ def unpack_upload(workspace: WorkspaceFolder, source: Path) -> Path:
 
 @contextmanager
 def open_upload(workspace: WorkspaceFolder, source: Path) -> Iterator[Path]:
-    """``source``, or the content of an archive, which is removed at the end."""
+    """Yield ``source`` or the content of an archive, which is deleted afterwards."""
     files = unpack_upload(workspace, Path(source))
     try:
         yield files
@@ -113,20 +114,20 @@ def _unpack(source: Path, folder: Path) -> None:
 
 
 def forget(workspace: WorkspaceFolder, source: Path) -> None:
-    """Remove an upload that has been imported; any other file stays."""
+    """Delete an upload that has been imported; other files are not touched."""
     folder = workspace.cache / FOLDER
     if folder in source.parents:
         shutil.rmtree(folder / source.relative_to(folder).parts[0], ignore_errors=True)
 
 
 def as_sent(workspace: WorkspaceFolder, sentence: str) -> str:
-    """A sentence in which uploaded files have the names that they were sent with, not those of their copies."""
+    """Restore the original names of uploaded files in a sentence."""
     folder = re.escape(str(workspace.cache / FOLDER))
     return re.sub(rf"{folder}[/\\][0-9a-f]+[/\\](?:[^/\\,\s]+[/\\])?", "", sentence)
 
 
 def _new_folder(workspace: WorkspaceFolder, name: str) -> Path:
-    """An empty folder, which has the name of a file without its endings."""
+    """Create an empty folder named after a file, without its suffixes."""
     parent = workspace.cache / FOLDER
     parent.mkdir(parents=True, exist_ok=True)
     for old in parent.iterdir():
@@ -138,7 +139,7 @@ def _new_folder(workspace: WorkspaceFolder, name: str) -> Path:
 
 
 def _relative(name: str) -> Path:
-    """A name as a path that stays in its folder.
+    """Return a name as a path that stays inside its folder.
 
     >>> _relative("a/../../b c.txt"), _relative("C:\\\\x\\\\y.md")
     (PosixPath('a/b c.txt'), PosixPath('x/y.md'))
@@ -152,7 +153,7 @@ def _relative(name: str) -> Path:
 
 
 def _only(folder: Path) -> Path:
-    """The only file or folder within, else the folder. Raises BadFileError if it is empty."""
+    """Return the only file or folder inside, otherwise the folder itself. Raises BadFileError if it is empty."""
     inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
     if not inside:
         raise BadFileError("The archive holds no file that can be read.")
@@ -160,7 +161,7 @@ def _only(folder: Path) -> Path:
 
 
 def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
-    """(name, open file) of the plain files of an archive."""
+    """Yield (name, open file) of the regular files in an archive."""
     if source.name.lower().endswith(".zip"):
         with zipfile.ZipFile(source) as archive:
             for entry in archive.infolist():

@@ -1,4 +1,4 @@
-"""The workbench: its parts have the verbs that the page and the command line call."""
+"""The workbench: its parts provide the operations of the page and the command line."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ CLOSE_SECONDS = 5.0
 
 
 class Workbench:
-    """The only mutable object of the product. It has parts and no verbs of its own but ``close``.
+    """The only mutable object of the product. Its parts do the work; its own only operation is ``close``.
 
-    ``models`` are loaded and unloaded, ``asking`` answers single questions, ``runs`` and ``experiments`` are started and
-    opened again, ``data`` is imported, indexed and searched, ``tracking`` sends runs to MLflow, ``jobs`` run in threads,
-    ``forecasts`` tell the cost of experiments, ``model_lines`` list models and test them.
-    Every verb is safe to call from several sessions at once.
+    ``models`` loads and unloads models, ``asking`` answers single questions, ``runs`` and ``experiments`` start and
+    open benchmarks, ``data`` imports, indexes and searches, ``tracking`` logs to MLflow, ``jobs`` runs work in
+    threads, ``forecasts`` predicts the cost of experiments, ``model_lines`` lists and tests models. All operations
+    are safe to call from several sessions at once.
     """
 
     def __init__(
@@ -45,9 +45,9 @@ class Workbench:
         allow_python: bool = False,
         allowed_hosts: Sequence[str] = (),
     ) -> None:
-        """``allow_python``: whether agents may run programs that a model wrote.
+        """``allow_python``: allow agents to run programs written by a model.
 
-        ``allowed_hosts``: further host names, of a proxy say, that MLflow's page answers to.
+        ``allowed_hosts``: additional host names accepted by MLflow's page, for example of a proxy.
         """
         self.workspace = WorkspaceFolder(workspace, base_settings)
         remove_all_abandoned(self.workspace.path)
@@ -81,9 +81,9 @@ class Workbench:
         return ModelLines(self.workspace, self.models, self.jobs, self.asking)
 
     def close(self) -> None:
-        """Stop all jobs, unload all models: for a process that ends, or a workbench that is not needed any more.
+        """Stop all jobs and unload all models, before the process ends or when the workbench is no longer needed.
 
-        The jobs have CLOSE_SECONDS to end, to remove what they have half written and to release their models.
+        Jobs get CLOSE_SECONDS to finish, delete partial output and release their models.
         """
         deadline = time.monotonic() + CLOSE_SECONDS
         self.jobs.close(CLOSE_SECONDS)
