@@ -1,7 +1,7 @@
-"""Declarations of experiments: sweeps, batches, baselines, trade-offs, the papers' suites, and dataset builders.
+"""Registered experiments: sweeps, batches, baselines, trade-offs, the papers' suites, and dataset builders.
 
-``EXPERIMENTS`` holds all of them by their ``kind``, the word in ``experiment.json``; ``SUITES`` and ``BUILDERS`` are those of
-one place, under the names that a user writes. See :mod:`rallebench.core.experiments` for what an experiment is.
+``EXPERIMENTS`` holds them all by their ``kind``, as written in ``experiment.json``. ``SUITES`` and ``BUILDERS`` each hold one
+place, by the names that users write. :mod:`rallebench.core.experiments` defines an experiment.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class ExperimentGroup:
         )
 
     def kind(self, name: str) -> str:
-        """The kind of the experiment of that name.
+        """The kind of the experiment with this name.
 
         >>> BUILDERS.kind("crud"), SUITES.kind("crud")
         ('build-crud', 'crud')
@@ -74,7 +74,7 @@ class ExperimentGroup:
         return name if self.kind(name) == kind and name in self else ""
 
     def entry(self, name: str) -> Entry[ExperimentFactory]:
-        """The entry of ``name``. Raises NotFoundError with the nearest names."""
+        """The entry of ``name``. Raises NotFoundError with similar names."""
         if name not in self:
             raise NotFoundError(unknown(self.noun, name, self.names()))
         return replace(EXPERIMENTS.entry(self.kind(name)), name=name)
@@ -84,7 +84,7 @@ class ExperimentGroup:
         return check_values(f"{self.noun} {name!r}", self.entry(name).form, written)
 
     def listings(self) -> dict[str, Listed]:
-        """Name → its line and plain traits, without importing the experiments."""
+        """Name → its description and plain traits, without importing the experiments."""
         return {name: EXPERIMENTS.listing(self.kind(name)) for name in self.names()}
 
     def __contains__(self, name: object) -> bool:

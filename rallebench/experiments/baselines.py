@@ -194,7 +194,7 @@ def stored_baselines(workspace: WorkspaceFolder, run: RunFolder) -> dict[str, Ru
 
 
 def _is_baseline_of(run: RunFolder, other: RunFolder) -> bool:
-    """Return whether ``other`` was asked the same questions as ``run``, by the chain of some baseline."""
+    """Return whether ``other`` answered the same questions as ``run`` with a baseline chain."""
     ours, theirs = (
         (stored.dataset, stored.dataset_sha256, stored.spec.limit, stored.spec.seed)
         for stored in (run.description(), other.description())

@@ -53,17 +53,17 @@ class Benchmark:
     def suite(
         self, name: str, **registered: Any
     ) -> Callable[[ExperimentFactory], ExperimentFactory]:
-        """Decorator: register a suite of this benchmark; ``registered`` as in EXPERIMENTS."""
+        """Decorator: register a suite of this benchmark; ``registered`` as in ``EXPERIMENTS``."""
         own = {"benchmark": self.name, "ready": self.ready, "needs_llm": self.needs_llm}
         return EXPERIMENTS.register(name, place="suites", **{**own, **registered})
 
     def table_files(self) -> dict[str, Path]:
-        """Name → file of its tables, by number; figures of the running text come last."""
+        """Name → file of each table, by number; figures from the running text come last."""
         files = (self.folder / "published").glob(f"{self.tables}_*.json")
         return {path.stem: path for path in sorted(files, key=lambda path: (len(path.stem), path))}
 
     def question_sets(self) -> Mapping[str, Mapping[str, str]]:
-        """Set → the kind of digest that recognises it → the digest; {} if none is known."""
+        """Set → kind of digest → digest; {} if none is known."""
         path = self.folder / "official.json"
         sets: Mapping[str, Mapping[str, str]] = read_object(path)["sets"] if path.is_file() else {}
         return sets
@@ -79,7 +79,7 @@ BENCHMARKS: Registry[Benchmark] = Registry(
 
 
 def benchmarks() -> dict[str, Benchmark]:
-    """Name → benchmark, in the order of lists."""
+    """Name → benchmark, in display order."""
     known = {name: BENCHMARKS[name] for name in BENCHMARKS.names()}
     return dict(sorted(known.items(), key=lambda item: (item[1].order, item[1].title)))
 
@@ -98,7 +98,7 @@ def table_file(name: str) -> Path:
 
 
 def published_table(name: str) -> PublishedTable:
-    """A printed table by its name. Raises NotFoundError."""
+    """The printed table with this name. Raises NotFoundError."""
     return _read(table_file(name))
 
 

@@ -49,7 +49,7 @@ class IndexSettings:
 
 
 def by_grade(example: Example) -> Mapping[str, float]:
-    """The relevant documents as the gold grades them."""
+    """The relevant documents with their gold grades."""
     return example.gold.page_grades
 
 
@@ -121,7 +121,7 @@ def choose_systems(
     *,
     retriever: str = "",
 ) -> Systems:
-    """The indexes that ``retriever`` names, or those that are ``built`` over a corpus. Raises UsageError, NotFoundError."""
+    """The indexes named by ``retriever``, or the ``built`` indexes over a corpus. Raises UsageError, NotFoundError."""
     retrievers, kinds = names_in(retriever), names_in(built.kinds)
     for name in retrievers:
         request.workspace.component_indexes(name)
@@ -135,7 +135,7 @@ def choose_systems(
 def request_index(
     label: str, system: str, recipe: IndexRecipe | None, transient: bool = False
 ) -> Generator[IndexRequest, IndexResult, str]:
-    """The name of the index of a system, requested unless it exists."""
+    """Request the index of a system unless it exists; return its name."""
     return system if recipe is None else (yield IndexRequest(label, recipe, transient)).name
 
 

@@ -41,7 +41,7 @@ def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
                     reading.passed_over["of another namespace"] += 1
                 elif entry["redirect"]:
                     reading.passed_over["a redirect"] += 1
-                else:  # the text is wikitext still: parsing costs more, and not every article is taken
+                else:  # keep the wikitext: parsing is slow, and many articles are discarded
                     title = entry.get("title", "")
                     date, text = entry.get("date", ""), entry.get("text", "")
                     id = entry.get("id") or title
@@ -112,7 +112,7 @@ def plain(wikitext: str) -> str:
 
 
 def _text_pieces(code: Any) -> Iterator[str]:
-    """The words of parsed wikitext. (The library's own ``strip_code`` keeps tables, references and pictures.)"""
+    """The words of parsed wikitext. (The library's ``strip_code`` keeps tables, references and pictures.)"""
     for node in code.nodes if code is not None else ():
         kind = type(node).__name__
         if kind == "Text":

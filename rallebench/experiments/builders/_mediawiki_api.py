@@ -189,7 +189,7 @@ def _check_warnings(api: str, reply: Mapping[str, Any]) -> None:
 
 
 def _wait(retry_after: str | None) -> float:
-    """The seconds of the header ``Retry-After``, within bounds.
+    """The seconds in a ``Retry-After`` header, within bounds.
 
     >>> _wait("7"), _wait("soon"), _wait("9000"), _wait(None)
     (7.0, 5.0, 60.0, 5.0)

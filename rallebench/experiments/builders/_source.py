@@ -1,4 +1,4 @@
-"""One article of a source, and the state of reading a source."""
+"""An article of a source, and the progress of reading a source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BEIR (Thakur et al. 2021, arXiv:2104.08663): retrieval alone over sets in BEIR's form, a folder each.
+"""BEIR (Thakur et al. 2021, arXiv:2104.08663): retrieval over sets in BEIR's format, one folder each.
 
 Every set is searched by an index of each chosen kind over its corpus, or by an existing index. The figures of BM25 as
 printed by BEIR and as reproduced by Pyserini stand beside ours.
@@ -134,7 +134,9 @@ def beir(request: ExperimentRequest) -> Experiment:
         for system, recipe in each.systems.items():
             label = f"{each.name} {system}"
             index = yield from request_index(label, system, recipe, transient=True)
-            chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one may be the query
+            chain = prepared_chain(
+                request, RETRIEVE, index, depth + 1
+            )  # one document may be the query itself
             run = ranked_run(
                 *(label, each.name, each.examples, chain, columns, {"": by_grade}), file=each.folder
             )

@@ -153,7 +153,7 @@ def _systems(request: ExperimentRequest, s: BrowseCompSettings) -> Systems:
 
 
 def _workflows(request: ExperimentRequest, written: str) -> list[str]:
-    """The named workflows. Raises UsageError for one that does not act in an environment."""
+    """The chosen workflows. Raises UsageError for a workflow without an environment."""
     acting = [name for name in agent_workflows() if WORKFLOWS.entry(name).traits.get("needs_env")]
     names = names_in(written)
     for name in names:

@@ -1,4 +1,4 @@
-"""MTRAG (Katsis et al. 2025, arXiv:2501.03468): questions of conversations over four corpora, asked in three forms.
+"""MTRAG (Katsis et al. 2025, arXiv:2501.03468): questions from conversations over four corpora, in three forms.
 
 ``lastturn`` is the last question unchanged, ``rewrite`` the question rewritten to stand alone, and ``questions`` all
 user questions so far. The files are those of MTRAG's repository; every corpus is indexed and searched with its
@@ -138,7 +138,7 @@ def read_domains(request: ExperimentRequest, s: MtragSettings) -> list[Domain]:
 def _questions(
     folder: Path, domain: str, form: str, answers: Mapping[str, str]
 ) -> tuple[Example, ...]:
-    """The questions of a domain in one form that have a relevant passage. Raises BadFileError, NotFoundError."""
+    """The questions of a domain, in one form, that have a relevant passage. Raises BadFileError, NotFoundError."""
     file, qrels = folder / f"{domain}_{form}.jsonl", folder / "qrels" / "dev.tsv"
     for path in (file, qrels):
         if not path.is_file():

@@ -207,7 +207,7 @@ def _plain(text: str) -> list[str]:
 
 
 def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -> list[Filled]:
-    """At most ``number`` questions in a random order that depends on seed and template alone.
+    """At most ``number`` questions, in a random order fixed by seed and template.
 
     With strata, first as many of each value as the template says, or all if there are fewer.
     """

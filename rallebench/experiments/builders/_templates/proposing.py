@@ -27,7 +27,7 @@ def propose(
     seed: int,
     temperature: float,
 ) -> Flow:
-    """Ask for ``number`` templates over a table; the answer is the reply's text."""
+    """Ask for ``number`` templates over a table; the answer is the text of the reply."""
     text = fill_template(
         prompt, {"NUMBER": str(number), "TABLE": table, "COLUMNS": describe_columns(tables[table])}
     )
@@ -42,7 +42,7 @@ def propose(
 
 
 def describe_columns(table: SourceTable) -> str:
-    """A table's columns with the beginning of its first values."""
+    """The columns of a table, each with shortened examples of its values."""
     lines = [f'Table "{table.name}", {len(table.rows)} rows:']
     for column in table.columns:
         first = (json.dumps(row.get(column), ensure_ascii=False) for row in table.rows[:SHOWN_ROWS])
@@ -79,7 +79,7 @@ def read_proposals(
 
 
 def _objects(reply: str) -> list[Mapping[str, Any]]:
-    """The objects of a reply: a JSON list or object in any wrapping, or JSON objects line by line."""
+    """The objects of a reply: a JSON list or object with any text around it, or JSON objects line by line."""
     try:
         value = find_json(reply)
     except BackendError:

@@ -118,9 +118,9 @@ def read_table(
     skip_bad: bool = False,
     labels: Mapping[str, tuple[str, ...]] | None = None,
 ) -> SourceTable:
-    """A whole table. Raises BadFileError for the first bad row unless ``skip_bad``, and for a table without rows.
+    """Read a whole table. Raises BadFileError for a table without rows and, unless ``skip_bad``, for the first invalid row.
 
-    ``labels``: of triples, id → names; the first stands for the id, and ``head_names``, ``tail_names`` hold them all.
+    ``labels`` (for triples): id → names. The first name replaces the id; ``head_names`` and ``tail_names`` hold all names.
     """
     source = Source(path, Problems(skip=skip_bad, offered=False))
     rows: list[Row] = []
@@ -142,10 +142,10 @@ def read_table(
 
 
 def add_bands(rows: Sequence[Row]) -> None:
-    """Add to each triple ``head_count``, the number of triples that name its head, and ``head_band``.
+    """Add ``head_count`` and ``head_band`` to each triple. ``head_count`` is the number of triples that mention its head.
 
-    ``head_band``: ``frequent`` for the tenth of all entities that most triples name, ``rare`` for the tenth that fewest name,
-    else ''; entities of equal counts share a band.
+    ``head_band`` is ``frequent`` for the 10% of entities in the most triples, ``rare`` for the 10% in the fewest, and '' for
+    the rest. Entities with equal counts share a band.
     """
     counts = Counter(str(row[end]) for row in rows for end in ("head", "tail"))
     ordered = sorted(counts.values())
@@ -159,7 +159,7 @@ def add_bands(rows: Sequence[Row]) -> None:
 
 
 def read_labels(path: Path) -> dict[str, tuple[str, ...]]:
-    """Id → names of lines ``id <tab> name <tab> name …``, as Wikidata5M has them. Raises BadFileError."""
+    """Id → names, from lines ``id <tab> name <tab> name …`` as in Wikidata5M. Raises BadFileError."""
     labels = {}
     for line, text in Source(path).lines():
         name, *others = (part.strip() for part in text.split("\t"))

@@ -108,13 +108,14 @@ class Template(Strict):
         return 1 + len(self.join)
 
     def to_json(self) -> dict[str, Any]:
-        """The form of a file."""
+        """The template as stored in a file."""
         parts = self.model_dump(mode="json", by_alias=True)
         return {name: part for name, part in parts.items() if part}
 
 
 def read_templates(path: Path, tables: Iterable[str]) -> tuple[Template, ...]:
-    """The templates of a file, ``{"templates": [{"question": …, "answer": …}]}`` or the list alone. Raises BadFileError."""
+    """The templates of a file, either ``{"templates": [{"question": …, "answer": …}]}`` or just the list. Raises
+    BadFileError."""
     value = read_json(path)
     rows = value.get("templates") if isinstance(value, dict) else value
     if not isinstance(rows, list) or not rows:
