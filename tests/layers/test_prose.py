@@ -110,10 +110,12 @@ DONE = frozenset(
         "encoders",
         "engine",
         "environments",
+        "experiments",
         "gui",
         "http",
         "llms",
         "metrics",
+        "papers",
         "reader",
         "render",
         "retrievers",
@@ -132,7 +134,7 @@ DONE = frozenset(
 }
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
-    "rallebench": {"opening": 10, "participle": 3, "name in _of": 0, "phrase": 21},
+    "rallebench": {"opening": 0, "participle": 0, "name in _of": 0, "phrase": 0},
     "programs": {"opening": 28, "participle": 156, "name in _of": 57, "phrase": 22},
     "documents": {"phrase": 0},
 }

@@ -1,4 +1,4 @@
-"""The entry of CRUD-RAG, and the plots of its printed tables."""
+"""Registration of CRUD-RAG, and the plots of its printed tables."""
 
 from __future__ import annotations
 

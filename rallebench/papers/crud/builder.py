@@ -1,7 +1,7 @@
-"""Tasks in CRUD-RAG's form from any articles: summary, continuation, correction, questions on 1, 2 and 3 articles.
+"""CRUD-RAG's tasks built from any articles: summary, continuation, correction, and questions on 1, 2 and 3 articles.
 
-After section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles (``gold_doc_ids``);
-an index over them serves questions, summaries and corrections.
+The method follows section 3 of Lyu et al. 2024 (arXiv:2401.17043), with any model. Every record names its articles
+(``gold_doc_ids``). Questions, summaries and corrections search an index over these articles.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
     "question-one": ("ARTICLE",),
     "question-several": ("NUMBER", "ARTICLES"),
 }
-"""File below ``prompts/making/crud`` → the names that it must hold in braces."""
+"""File below ``prompts/making/crud`` → its required placeholders."""
 SIZES = {"qa2": 2, "qa3": 3}
 NO_PARTS = "no two parts of whole sentences"
 FILE = "split_merged.json"
@@ -149,7 +149,7 @@ def _articles(
 
 
 def _beginnings(articles: RowFile, longest: int) -> Iterator[TaskInput]:
-    """The beginning of each article that is kept."""
+    """The beginning of each kept article."""
     for article in articles.read_kept(ArticleRow):
         yield TaskInput(article.id, article.title, article.content.strip()[:longest])
 
@@ -191,7 +191,7 @@ def _written_records(
     inputs: Inputs,
     prompts: Mapping[str, str],
 ) -> RowsRequest[TaskInput]:
-    """The records of a task that a model writes."""
+    """The records of a task written by a model."""
     settings, written = request.read(CrudBuilderSettings), WRITTEN[task.name]
     prompt = prompts[written.prompt]
 
@@ -223,7 +223,7 @@ def _written_records(
 
 
 def _read(entry: TaskInput, episode: Episode, make_record: MakeRecord) -> TaskRow:
-    """The row of a reply."""
+    """The row for a reply."""
     articles = entry.articles or [entry.id]
     if episode.error:
         return TaskRow(entry.id, articles, why="failed", error=episode.error)
@@ -242,7 +242,7 @@ def _read(entry: TaskInput, episode: Episode, make_record: MakeRecord) -> TaskRo
 
 @dataclass(frozen=True, slots=True)
 class ReplyFields:
-    """The fields of a model's reply, a line each."""
+    """The fields of a model's reply, one line each."""
 
     event: str = ""
     summary: str = ""
@@ -253,7 +253,7 @@ class ReplyFields:
 
 
 def read_fields(reply: Reply) -> ReplyFields | None:
-    """The fields of the object in a reply that has one of the required ones; None without such an object."""
+    """The fields of the reply's JSON object with at least one required field; None without such an object."""
     objects = (parse_fields(reply, name) for name in ("event", "changed", "question"))
     values = next(filter(None, objects), None)
     if values is None:
@@ -262,7 +262,7 @@ def read_fields(reply: Reply) -> ReplyFields | None:
 
 
 MakeRecord = Callable[[TaskInput, ReplyFields], "Json | str"]
-"""(input, reply) → the fields of a record, or the reason why there is none."""
+"""(input, reply) → the fields of a record, or the reason for its absence."""
 
 
 def _summary(article: TaskInput, reply: ReplyFields) -> Json | str:
@@ -307,7 +307,8 @@ def _group_values(group: TaskInput) -> Mapping[str, str] | None:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTask:
-    """A task whose records a model writes. ``values``: input → the values of its prompt, None if the input cannot be cut."""
+    """A task with records written by a model. ``values``: input → the values for its prompt; None if the input cannot be
+    cut."""
 
     prompt: str
     values: Callable[[TaskInput], Mapping[str, str] | None]
@@ -327,18 +328,18 @@ WRITTEN: Mapping[str, WrittenTask] = {
 }
 OURS = frozenset(("id", "from", "articles", "keep", "why", "stamp", "edited"))
 OURS |= {"asked", "said", "unknown", "error_made", "checked"}
-"""Fields of a row that do not belong to CRUD-RAG's records."""
+"""Row fields that do not belong in CRUD-RAG's records."""
 
 
 def _record(row: Row) -> Json:
-    """A row in CRUD-RAG's form, with the further fields that a person added."""
+    """A row in CRUD-RAG's form, with any fields added by a person."""
     members = fill(RowMembers, row)
     fields = {key: value for key, value in row.items() if key not in OURS}
     return {"ID": members.id, **fields, "gold_doc_ids": members.articles}
 
 
 def _kilt_record(task: CrudTask, question: QuestionRecord) -> Json:
-    """A question in KILT's form, with its articles as pages that are needed together."""
+    """A question in KILT's form; its articles are pages that are needed together."""
     pages = [{"wikipedia_id": name} for name in question.articles]
     return {
         "id": f"{task.name}-{question.id}",

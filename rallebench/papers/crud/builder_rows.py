@@ -9,12 +9,12 @@ from rallebench.core.types import Json
 from rallebench.experiments.builders.rows import RowState
 
 UNREAD = "unread"
-"""The reason of a row whose reply could not be read."""
+"""The reason for a row with an unreadable reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskInput:
-    """The beginning of an article, or a group of articles that belong together with the beginning of each."""
+    """The beginning of an article, or related articles with the beginning of each."""
 
     id: str
     title: str = ""
@@ -25,7 +25,7 @@ class TaskInput:
 
 @dataclass(frozen=True, slots=True)
 class GroupRow:
-    """Articles that belong together."""
+    """Related articles."""
 
     group: TaskInput
 
@@ -40,9 +40,10 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """A record of a task, or the reason why there is none.
+    """A record of a task, or the reason for its absence.
 
-    ``record``: the fields of CRUD-RAG; ``reply``: its beginning, of a reply without a record; ``error``: of a failed request.
+    ``record``: CRUD-RAG's fields; ``reply``: the beginning of a reply without a record; ``error``: the error of a failed
+    request.
     """
 
     id: str
@@ -62,7 +63,7 @@ class TaskRow:
 
 @dataclass(frozen=True, slots=True)
 class RowMembers:
-    """The articles that a row was made of."""
+    """The articles behind a row."""
 
     id: str
     articles: Sequence[str]
@@ -70,7 +71,7 @@ class RowMembers:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRecord:
-    """The part of a question's row that its record in KILT's form needs."""
+    """The part of a question's row needed for its record in KILT's form."""
 
     id: str
     articles: Sequence[str]

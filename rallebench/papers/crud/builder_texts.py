@@ -1,4 +1,4 @@
-"""Texts that are cut between sentences, and grouped by their words."""
+"""Texts cut between sentences, and texts grouped by shared words."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from rallebench.metrics.words import words as words_of
 
 END = re.compile(r"[。！？；…]+[”’」』）》]*|[.!?]+[\"'”’)\]]*(?=\s|$)|\n\s*\n")
 LEAST = 10
-"""The fewest characters of a part of a text."""
+"""The fewest characters in a part of a text."""
 TERMS, OPENING, CHANGED = 30, 120, 240
 RELATED, SAME = 0.15, 0.8
 
 
 def halves(text: str) -> tuple[str, str] | None:
-    """The text cut at the end of the sentence nearest to its middle; None if that leaves a part without words.
+    """The text cut at the sentence end nearest to its middle; None if a part would be too short.
 
     >>> halves("第一句话说了很多内容。第二句话。第三句话也说了很多的内容。")
     ('第一句话说了很多内容。第二句话。', '第三句话也说了很多的内容。')
@@ -32,8 +32,8 @@ def halves(text: str) -> tuple[str, str] | None:
 
 
 def opening(text: str) -> tuple[str, str] | None:
-    """(the first sentences, up to 120 characters and half of the text; the next ones, up to 240); None for a text of one
-    sentence."""
+    """(the first sentences, up to 120 characters and half the text; the next sentences, up to 240 characters); None for a text
+    with only one sentence."""
     text = text.strip()
     ends, most = _ends(text), min(OPENING, len(text) // 2)
     first = next(
@@ -51,7 +51,7 @@ def _ends(text: str) -> list[int]:
 
 
 def is_changed(text: str, true: str) -> bool:
-    """Return whether a text is the other with a few words changed: not equal, but with at least half of the words shared.
+    """Return whether two texts differ by a few words: they are unequal but share at least half of their words.
 
     >>> is_changed("投资4.2亿元", "投资2.4亿元"), is_changed("投资2.4亿元", "投资2.4亿元"), is_changed("对不起", "投资2.4亿元")
     (True, False, False)
@@ -62,10 +62,11 @@ def is_changed(text: str, true: str) -> bool:
 
 
 def groups(texts: Mapping[str, str], size: int) -> list[tuple[str, ...]]:
-    """Groups of ``size`` articles (id → text) that share rare words, the closest first; no article is in two groups.
+    """Groups of ``size`` articles (id → text) with shared rare words, most similar first. Each article is in at most one
+    group.
 
-    Two articles are related if they share at least 15 % of their 30 rarest words that also occur elsewhere, weighted by
-    rarity. They are not if most words of the shorter one are in both: that is the same report again.
+    Two articles are related if they share at least 15 % of their 30 rarest words, weighted by rarity; words in only one
+    article do not count. Two articles that share most words of the shorter one are treated as the same report and not grouped.
     """
     bags = {name: frozenset(_words(text.lower())) for name, text in texts.items()}
     often = Counter(word for bag in bags.values() for word in bag)
@@ -103,7 +104,7 @@ def _near(
     weights: Mapping[str, float],
     bags: Mapping[str, frozenset[str]],
 ) -> list[tuple[str, float]]:
-    """(article, share of the rare words), the closest first."""
+    """(article, share of the rare words), most similar first."""
     scores: dict[str, float] = defaultdict(float)
     for term in terms:
         for other in holders[term]:
@@ -122,6 +123,6 @@ def _near(
 
 
 def _words(text: str) -> list[str]:
-    """Words of more than one character, and all numbers."""
+    """All numbers, and all words of more than one character."""
     parts = jieba_words(text) if has_cjk(text) else words_of(text, "words")
     return [word for word in parts if len(word.strip()) > 1 or word.isdigit()]

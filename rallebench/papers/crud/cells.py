@@ -1,4 +1,4 @@
-"""One cell of a study: a task answered by one retriever at one k and one model, scored, and judged if asked for."""
+"""One cell of a study: the answers of one retriever, depth and model to a task, with their scores and optional judgements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ FOLDER = "suites/crud"
 
 @dataclass(frozen=True, slots=True)
 class Decoding:
-    """The parameters of generation. ``options``: those that only some backends know."""
+    """Generation parameters. ``options``: parameters specific to some backends."""
 
     temperature: float = 0.0
     max_tokens: int | None = None
@@ -67,8 +67,8 @@ class Decoding:
 
 @dataclass(frozen=True, slots=True)
 class CellPlan:
-    """The plan of a cell. ``earlier``: record id → an existing answer, which is not requested again. Without a language model in
-    ``request`` only retrieval is scored."""
+    """The plan of a cell. ``earlier``: record id → an existing answer to reuse. Without a language model in ``request``, only
+    retrieval is scored."""
 
     request: ExperimentRequest
     settings: AnsweringSettings
@@ -87,7 +87,7 @@ class CellPlan:
 
     @property
     def original(self) -> bool:
-        """True if CRUD-RAG's own code is followed."""
+        """True if the cell reproduces CRUD-RAG's own code."""
         return self.settings.original
 
     def query(self, record: Record) -> str:
@@ -95,7 +95,7 @@ class CellPlan:
 
     @property
     def metrics(self) -> Mapping[str, str]:
-        """The metrics of an answer → their definitions."""
+        """Metric of an answer → its definition."""
         if not self.request.llm:
             return RETRIEVAL
         names = ["bleu-avg", *(f"bleu-{n}" for n in range(1, ORDERS + 1)), "rouge-L"]
@@ -106,7 +106,7 @@ class CellPlan:
 
 @dataclass(frozen=True, slots=True)
 class CellCounts:
-    """The answers of a cell that are in no mean, and why; None for a count that does not apply."""
+    """The answers left out of the means, by reason; None for a count that does not apply."""
 
     n: int
     failed: int
@@ -146,8 +146,7 @@ class Cell:
 
 
 def wording_in(settings: AnsweringSettings, tasks: Iterable[CrudTask]) -> Wording:
-    """The wording of the prompts of these tasks and of RAGQuestEval. Raises BadFileError for a folder that holds none of
-    them."""
+    """The wording of the prompts for these tasks and RAGQuestEval. Raises BadFileError for a folder without any of them."""
     quest = PROMPTS if settings.quest else ()
     names = [*(task.prompt for task in tasks), *quest]
     return find_wording(settings.prompts, [(FOLDER, name) for name in names])
@@ -162,7 +161,7 @@ def plan_cell(
     *,
     reuse: str = "",
 ) -> CellPlan:
-    """The checked plan of a cell. ``searched``: the retriever, k, the separator of documents; ``reuse``: an earlier result.
+    """The checked plan of a cell. ``searched``: (retriever, k, document separator); ``reuse``: path of an earlier result.
     Raises UsageError."""
     chosen = records.records[: request.limit]
     plan = CellPlan(request, settings, task, records, chosen, *searched)
@@ -193,7 +192,7 @@ def plan_cell(
 
 
 def _decoding(request: ExperimentRequest, settings: AnsweringSettings) -> Decoding:
-    # behind an API a top_k of 0 leaves it to the model's entry
+    # a top_k of 0 lets the model's entry decide, behind an API
     top_k = settings.top_k or (0 if behind_api(request) else 5)
     drawing = {"top_p": settings.top_p, "top_k": top_k} if settings.temperature else {}
     options = {name: value for name, value in drawing.items() if value}
@@ -201,7 +200,7 @@ def _decoding(request: ExperimentRequest, settings: AnsweringSettings) -> Decodi
 
 
 def perform_cell(plan: CellPlan, label: str) -> Generator[RunRequest, RunResult, Cell]:
-    """The cell's run; RAGQuestEval judges the answers that are not empty."""
+    """Run a cell; RAGQuestEval judges the non-empty answers."""
     answered = yield _run(plan, label)
     counts = CellCounts(answered.n, answered.n_errors)
     if not plan.request.llm:
@@ -258,7 +257,7 @@ def retrieve(plan: CellPlan, record: Record) -> Flow:
 
 
 def answer(plan: CellPlan, record: Record) -> Flow:
-    """Retrieve, ask, and take the content of the reply's last ``<response>``."""
+    """Retrieve passages, ask the model, and return the content of the last ``<response>`` in its reply."""
     hits = (yield Retrieve(plan.index, plan.query(record), plan.k)).hits if plan.k else ()
     documents = join_documents(hits, plan.separator, plan.original)
     prompt = fill_template(plan.prompt, {**record.values, "documents": documents})
@@ -287,7 +286,7 @@ def read_response(reply: str) -> str:
 
 
 def record_example(plan: CellPlan, record: Record) -> Example:
-    """A record as an example of a run."""
+    """A record as a run's example."""
     ids = [name for document in record.gold for name in sorted(document.ids)]
     provenance = {"provenance": [{"wikipedia_id": name} for name in ids]} if ids else {}
     query = plan.query(record)
@@ -303,7 +302,7 @@ def record_example(plan: CellPlan, record: Record) -> Example:
 
 
 def answer_values(plan: CellPlan, record: Record, episode: Episode) -> Values:
-    """The metrics of one answer, none for an empty answer; without a model those of the retrieval."""
+    """The metrics of one answer; none for an empty answer, and retrieval metrics only without a model."""
     ranks = reciprocal_ranks(record.gold, episode.hits)
     mrr = fmean(ranks) if ranks else None
     if not plan.request.llm:
@@ -314,7 +313,7 @@ def answer_values(plan: CellPlan, record: Record, episode: Episode) -> Values:
     if plan.similarity:
         pair = (episode, Gold((record.reference,)))
         values["similarity"] = similarity([pair], plan.similarity)[0]
-    if plan.k and not _is_reused(episode):  # the passages of an earlier answer are not known
+    if plan.k and not _is_reused(episode):  # an earlier answer is stored without its passages
         values["mrr"] = mrr
     return values
 

@@ -1,4 +1,4 @@
-"""CRUD-RAG's chunks (arXiv:2401.17043): 128 tokens, without the overlap; its grid is 64 … 512 and 0 … 70 %."""
+"""CRUD-RAG's chunks (arXiv:2401.17043): 128 tokens without overlap; the grid covers 64 to 512 tokens and 0 to 70 % overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CRUD-RAG's one-factor grid: a base configuration, and all that differ from it in one factor."""
+"""CRUD-RAG's one-factor grid: a base configuration, and variants that each change one factor."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rallebench.workspace.indexes.recipes import index_recipe
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """A field per factor. ``chunk``: in tokens; ``overlap``: in % of them; ``embedding``: '' if no vectors are searched;
-    ``llm``: '' for none."""
+    """One value for each factor. ``chunk``: in tokens; ``overlap``: in percent of a chunk; ``embedding``: '' without vector
+    search; ``llm``: '' for none."""
 
     chunk: int
     overlap: int
@@ -34,15 +34,15 @@ class Config:
 
     @property
     def index(self) -> tuple[Any, ...]:
-        """The fields that determine the searched indexes."""
+        """The fields that determine which indexes are searched."""
         return (self.chunk, self.overlap, self.embedding, self.retriever)
 
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """A base and its variants. ``values``: factor → its values with their configurations, the base's included. ``order``:
-    every different configuration once, in the order of runs. ``impossible``: (factor, value) → the reason why it is not
-    run."""
+    """A base configuration and its variants. ``values``: factor → its values, each with a configuration and including the base
+    value. ``order``: the distinct configurations in run order. ``impossible``: (factor, value) → the reason for skipping
+    it."""
 
     base: Config
     values: Mapping[str, Mapping[Any, Config]]
@@ -51,11 +51,11 @@ class Grid:
 
     @property
     def cells(self) -> int:
-        """The number of values of all factors, counted as in the paper: the base once for each factor."""
+        """The number of values over all factors. As in the paper, the base counts once for each factor."""
         return sum(map(len, self.values.values())) + len(self.impossible)
 
     def label(self, config: Config) -> str:
-        """The difference of a configuration from the base, as ``factor=value``."""
+        """The difference between a configuration and the base, as ``factor=value``."""
         for name, values in self.values.items():
             for value, other in values.items():
                 if config == other != self.base:
@@ -64,7 +64,7 @@ class Grid:
 
 
 def make_grid(request: ExperimentRequest, settings: CrudGridSettings) -> Grid:
-    """The requested grid; loads and reads nothing. Raises UsageError."""
+    """The requested grid, planned without loading or reading files. Raises UsageError."""
     s = settings
     setting = Setting(str, "", choices=tuple(FACTORS), required=True)
     varied = set(values_in("factors", s.factors, setting)) - (set() if request.llm else {"llm"})
@@ -76,13 +76,13 @@ def make_grid(request: ExperimentRequest, settings: CrudGridSettings) -> Grid:
         own = getattr(base, name)
         for value in _values(name, s.values(FACTORS[name].setting), own):
             if name == "embedding" and base.retriever == WORDS and value == own:
-                continue  # the base asks no encoder
+                continue  # the base uses no encoder
             why = _refusal(request, s, name, value, base)
             if why:
                 impossible[name, value] = why
                 continue
             changed: dict[str, Any] = {name: value}
-            if name == "chunk":  # with chunks of another size as many tokens are read as before
+            if name == "chunk":  # keep the number of retrieved tokens constant
                 changed["topk"] = max(1, base.topk * base.chunk // value)
             configs[value] = _plain(replace(base, **changed))
     values = {name: configs for name, configs in values.items() if configs}
@@ -93,7 +93,7 @@ def make_grid(request: ExperimentRequest, settings: CrudGridSettings) -> Grid:
 
 
 def _values(name: str, text: str, base: Any) -> list[Any]:
-    """The values of a factor with the base's among them, numbers in order. Raises SettingError."""
+    """The values of a factor, including the base value; numbers are sorted. Raises SettingError."""
     factor, choices = FACTORS[name], RETRIEVERS if name == "retriever" else ()
     kind = int if factor.ordered else str
     setting = Setting(kind, factor.low, factor.low, factor.high, choices)
@@ -102,14 +102,14 @@ def _values(name: str, text: str, base: Any) -> list[Any]:
 
 
 def _plain(config: Config) -> Config:
-    """The configuration without an embedding that it does not use."""
+    """The configuration, with ``embedding`` removed if it is unused."""
     return replace(config, embedding="") if config.retriever == WORDS else config
 
 
 def _refusal(
     request: ExperimentRequest, settings: CrudGridSettings, name: str, value: Any, base: Config
 ) -> str:
-    """The reason why a value of a factor is left out, or ''. Raises UsageError for a value that the user requested."""
+    """The reason for skipping a value of a factor, or ''. Raises UsageError for an explicitly requested value."""
     listed, is_base = FACTORS[name].setting, value == getattr(base, name)
     asks = name if is_base else listed if settings.values(listed) else ""
     if name == "llm" and not asks and value not in request.workspace.llms():
@@ -132,8 +132,8 @@ def _refusal(
 
 
 def _missing_model(settings: CrudGridSettings, retriever: str, asks: str) -> str:
-    """The model that a retriever lacks here, or ''. Raises UsageError for one that the user named, also by ``asks``, the setting
-    that names the retriever."""
+    """The model that a retriever needs but this machine lacks, or ''. Raises UsageError if the user named the model, or named
+    the retriever in the setting ``asks``."""
     for name, what, default, ask in _MODELS[: 2 if retriever == "hybrid-rerank" else 1]:
         own = settings.values(name)
         setting = name if own else asks
@@ -153,12 +153,12 @@ _MODELS = (
     ("embedding", "encoder", ENCODER, to_fetch),
     ("reranker", "cross-encoder", RERANKER, rerank.to_fetch),
 )
-"""The models of retrievers: setting, noun, default, and a function that says whether one must be fetched."""
+"""The models used by retrievers: setting, noun, default, and a function that returns whether the model must be downloaded."""
 
 
 def _run_order(configs: list[Config]) -> tuple[Config, ...]:
-    """One model after another, and for each model one index after another, the deepest retrieval first: the cache answers
-    shallower retrievals of a query from the deepest."""
+    """The configurations grouped by model, then by index, with the deepest retrieval first. The cache can then serve shallower
+    retrievals of the same query."""
     llms = list(dict.fromkeys(config.llm for config in configs))
     indexes = list(dict.fromkeys(config.index for config in configs))
 
@@ -171,7 +171,7 @@ def _run_order(configs: list[Config]) -> tuple[Config, ...]:
 def index_recipes(
     request: ExperimentRequest, documents: SearchedDocuments, config: Config
 ) -> dict[str, IndexRecipe]:
-    """Kind of list (``dense``, ``bm25``) → the index that a configuration searches for it. Raises UsageError."""
+    """Kind of list (``dense``, ``bm25``) → the index that a configuration searches. Raises UsageError."""
     if not documents.corpus.strip():
         raise UsageError(
             "No documents are named: a file or folder of them, or an imported corpus.",
@@ -191,7 +191,7 @@ def index_recipes(
 
 
 def describe(index: IndexRecipe) -> str:
-    """An index in words: encoder or kind, tokens of a chunk, and percent of a chunk that the next one repeats."""
+    """A description of an index: encoder or kind, chunk size in tokens, and overlap in percent."""
     assert index.chunking is not None
     share = round(100 * index.chunking.overlap / index.chunking.size)
     end = f", {share} % shared" if share else ""
@@ -199,13 +199,13 @@ def describe(index: IndexRecipe) -> str:
 
 
 def name_retriever(config: Config, names: Mapping[str, str], reranker: str = "") -> str:
-    """The retriever of a configuration, given the names of its indexes. ``reranker``: default the paper's."""
+    """The retriever of a configuration, from the names of its indexes. ``reranker``: the paper's by default."""
     dense, words = names.get("dense", ""), names.get(WORDS, "")
     return variant(config.retriever, dense, words, config.topk, reranker or RERANKER)
 
 
 def candidate_retrievers(config: Config, names: Mapping[str, str]) -> tuple[str, ...]:
-    """The retriever that gives a re-ranker its candidates, () without a re-ranker."""
+    """The retriever that supplies candidates for re-ranking; () without a re-ranker."""
     if config.retriever != "hybrid-rerank":
         return ()
     return (name_retriever(replace(config, retriever="hybrid"), names),)

@@ -1,4 +1,4 @@
-"""The factors that CRUD-RAG's grid varies, and the paper's values of them."""
+"""The factors of CRUD-RAG's grid, with the paper's values."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from rallebench.papers.crud.retrieval import RETRIEVERS
 
 WORDS = "bm25"
 ENCODER, RERANKER = "bge-base-zh-v1.5-plain", "BAAI/bge-reranker-base"
-"""The paper's models, which read Chinese; used where they are on this machine, or where the user names them."""
+"""The paper's models for Chinese. They are used if they are on this machine or named by the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class GridFactor:
-    """``heading``: of tables; ``setting``: names its values; ``papers``: the values of the paper. ``low``, ``high``: the bounds of
-    values that are numbers, else None."""
+    """A factor of the grid. ``heading``: its table heading; ``setting``: the setting with its values; ``papers``: the paper's
+    values. ``low``, ``high``: bounds for numeric values, else None."""
 
     heading: str
     setting: str
@@ -25,7 +25,7 @@ class GridFactor:
 
     @property
     def ordered(self) -> bool:
-        """True if its values are numbers."""
+        """True if the values are numeric."""
         return self.high is not None
 
 
@@ -43,4 +43,4 @@ FACTORS: Mapping[str, GridFactor] = {
     "topk": GridFactor("top-k", "ks", (2, 4, 6, 8, 10), 1, 1000),
     "llm": GridFactor("LLM", "llms", tuple(_LLMS.split())),
 }
-"""Field of Config → how it is varied (CRUD-RAG's section 4)."""
+"""Field of Config → its factor in the grid (CRUD-RAG's section 4)."""

@@ -1,7 +1,7 @@
 """CRUD-RAG's grid over chunks, encoders, retrievers, depths and models (Lyu et al. 2024, arXiv:2401.17043, section 4).
 
-Around a base configuration one factor is varied at a time. Cells share the base, equal indexes whatever their names, the
-vectors of texts and the passages of queries. Without a language model the retrievers alone are compared.
+Each variant changes one factor of a base configuration. Cells share the base, identical indexes (whatever their names), text
+vectors and the passages found for a query. Without a language model, only the retrievers are compared.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def crud_grid(request: ExperimentRequest) -> Experiment:
 
 
 def _deciding_metric(settings: CrudGridSettings, llm: str) -> str:
-    """The metric that decides. Raises UsageError for one that is not measured."""
+    """The metric used to rank the cells. Raises UsageError for a metric that is not measured."""
     answering = settings.answering
     needed = {
         "similarity": ("similarity", answering.similarity),

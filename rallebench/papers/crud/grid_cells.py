@@ -1,4 +1,4 @@
-"""The cells of a grid, one after another: they share indexes and passages, and a cell that fails does not stop the others."""
+"""The cells of a grid, run one after another. They share indexes and passages; a failed cell does not stop the others."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from rallebench.papers.crud.retrieval import separator
 from rallebench.papers.crud.settings import AnsweringSettings, CrudGridSettings
 
 Place = tuple[Config, str]
-"""A configuration and a task's name."""
+"""A configuration and the name of a task."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcomes:
-    """The outcomes of a grid so far. ``metric``: the deciding one; ``failed``: the error of a cell without a result; ``indexes``:
-    label → the index or its error."""
+    """The results of a grid so far. ``metric``: the ranking metric; ``failed``: the error of each cell without a result;
+    ``indexes``: label → the index or its error."""
 
     grid: Grid
     tasks: Sequence[CrudTask]
@@ -49,11 +49,11 @@ class Outcomes:
 
     @property
     def base(self) -> list[Cell]:
-        """The cells of the base, of every task."""
+        """The base cell of every task."""
         return [cell for (config, _), cell in self.ran.items() if config == self.grid.base]
 
     def cells(self, factor: str, task: CrudTask) -> list[tuple[Any, Config, Cell]]:
-        """The values of a factor with their cells of a task."""
+        """The values of a factor with their cells for a task."""
         return [
             (value, config, self.ran[config, task.name])
             for value, config in self.grid.values[factor].items()
@@ -65,7 +65,7 @@ GridRequests = Generator["RunRequest | IndexRequest | Release | Notice", Any, No
 
 
 def left_out(grid: Grid) -> tuple[str, ...]:
-    """A sentence for each reason why values are left out."""
+    """A sentence for each reason to omit values."""
     values: dict[str, list[str]] = {}
     for (factor, value), why in grid.impossible.items():
         values.setdefault(why, []).append(f"{factor}={value}")
@@ -81,7 +81,7 @@ def perform_grid(
     outcomes: Outcomes,
     records: Mapping[str, RecordSet],
 ) -> GridRequests:
-    """All cells of a grid. Raises every error in the request before the first yield."""
+    """Run all cells of a grid. Errors in the request are raised before the first yield."""
     grid, tasks = outcomes.grid, outcomes.tasks
     for config in grid.order:
         index_recipes(request, settings.documents, config)
@@ -94,7 +94,7 @@ def perform_grid(
     for config in grid.order:
         recipes = index_recipes(request, settings.documents, config)
         if held and any(describe(recipe) not in outcomes.indexes for recipe in recipes.values()):
-            yield Release(tuple(reversed(held)))  # a new index needs the room of those before it
+            yield Release(tuple(reversed(held)))  # free the memory of earlier indexes for a new one
             held = {}
         for task in tasks:
             try:
@@ -118,7 +118,7 @@ def perform_grid(
 def _indexes(
     outcomes: Outcomes, recipes: Mapping[str, IndexRecipe]
 ) -> Generator[IndexRequest, IndexResult, dict[str, str]]:
-    """Kind of list → the name of its index; each index is requested once. Raises the RalleError of an index that failed."""
+    """Kind of list → the name of its index; each index is requested once. Raises the RalleError of a failed index."""
     for recipe in recipes.values():
         label = describe(recipe)
         if label not in outcomes.indexes:
@@ -143,7 +143,7 @@ def _plan(
     records: RecordSet,
     retriever: str,
 ) -> CellPlan:
-    """The plan of one cell; its index is named only here, as it may have been built a moment ago."""
+    """The plan of one cell. Its index is named only here, since it may have just been built."""
     between = separator(settings.join, config.retriever == WORDS)
     mine = replace(request, llm=config.llm)
     return plan_cell(mine, settings, task, records, (retriever, config.topk, between))

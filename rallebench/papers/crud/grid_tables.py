@@ -1,4 +1,4 @@
-"""The tables and plots of a grid: by factor, all differences to the base, all tasks at a glance."""
+"""Tables and plots of a grid: results by factor, differences from the base, and an overview of all tasks."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ HEADS: Mapping[str, str] = {
     **{metric: head for head, metric in suites.COLUMNS.items()},
     "gold_found": "gold found",
 }
-"""Metric → its heading, in the order of a table."""
+"""Metric → its heading, in table order."""
 NO_BETTER = ("length",)
-"""Metrics for which more is not better."""
+"""Metrics without a better direction."""
 
 
 def scored_metrics(outcomes: Outcomes) -> list[str]:
-    """The metrics with a mean in any cell, in the order of a table."""
+    """The metrics with a mean in at least one cell, in table order."""
     means = [mean for cell in outcomes.ran.values() for mean in cell.answered.means.items()]
     scored = {name for name, mean in means if mean.n}
     return [name for name in HEADS if name in scored]
 
 
 def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
-    """Rows: tasks and their values; columns: metrics with intervals, and the number of answers."""
+    """Tables by factor. Rows: tasks and values; columns: metrics with intervals, and the number of answers."""
     names = scored_metrics(outcomes)
     note = "All but length (characters) in %. Empty: not measured."
     for factor in _varied_factors(outcomes):
@@ -54,13 +54,13 @@ def factor_tables(outcomes: Outcomes) -> Iterator[Table]:
 
 
 def _varied_factors(outcomes: Outcomes) -> list[str]:
-    """The factors with a value besides the base's, or all factors if none has, for the base's own figures."""
+    """The factors with more than the base value, or all factors if none vary, to show the base's own figures."""
     values = outcomes.grid.values
     return [factor for factor in values if len(values[factor]) > 1] or list(values)
 
 
 def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
-    """Every cell as a row of the paper's table of its factor; without a model none."""
+    """Every cell as a row of the paper's table for its factor; no rows without a model."""
     for factor in outcomes.grid.values:
         for task in outcomes.tasks:
             for value, _, cell in outcomes.cells(factor, task):
@@ -69,7 +69,7 @@ def own_rows(outcomes: Outcomes) -> Iterator[OwnRow]:
 
 
 def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
-    """The deciding metric over a factor's values, a line or a colour for every task."""
+    """The ranking metric over the values of a factor, with a line or colour for each task."""
     metric = outcomes.metric
     for name in _varied_factors(outcomes):
         factor = FACTORS[name]
@@ -94,7 +94,7 @@ Compared = Mapping[str, Mapping[tuple[str, str], Versus]]
 
 
 def compare_with_base(outcomes: Outcomes) -> Compared:
-    """Metric → (task, factor) → its values against the base."""
+    """Metric → (task, factor) → its values compared with the base."""
     groups = {task.name: (task.name,) for task in outcomes.tasks}
     return {
         name: versus(outcomes, name, groups)
@@ -104,7 +104,8 @@ def compare_with_base(outcomes: Outcomes) -> Compared:
 
 
 def at_a_glance(outcomes: Outcomes, compared: Compared) -> Table:
-    """Rows: every value of every factor; columns: tasks; cells: the difference to the base of the deciding metric."""
+    """Overview of the ranking metric. Rows: every value of every factor; columns: tasks; cells: the difference from the
+    base."""
     metric, names = outcomes.metric, [task.name for task in outcomes.tasks]
     cells = {
         (task, factor, value): pair.gap
@@ -123,7 +124,7 @@ def at_a_glance(outcomes: Outcomes, compared: Compared) -> Table:
 
 
 def differences(compared: Compared) -> Table:
-    """Every value against the base in every metric, with p."""
+    """Every value compared with the base by every metric, with p-values."""
     pairs = {
         (f"{task} · {FACTORS[factor].heading} {value}", HEADS[metric]): pair
         for metric, places in compared.items()
@@ -168,7 +169,7 @@ def grid_notes(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str
 
 
 def failures(outcomes: Outcomes) -> dict[str, str]:
-    """Label of a cell without a result → its error, one sentence."""
+    """Label of a cell without a result → its error, in one sentence."""
     label = outcomes.grid.label
     return {
         f"{task} {label(config)}": str(error) for (config, task), error in outcomes.failed.items()
@@ -176,7 +177,7 @@ def failures(outcomes: Outcomes) -> dict[str, str]:
 
 
 def grid_report(outcomes: Outcomes) -> dict[str, Any]:
-    """The grid in numbers, JSON-able."""
+    """The grid's configuration and counts, JSON-able."""
     grid, tasks = outcomes.grid, outcomes.tasks
     indexes = outcomes.indexes.values()
     results = [index for index in indexes if isinstance(index, IndexResult)]
@@ -202,6 +203,6 @@ def grid_report(outcomes: Outcomes) -> dict[str, Any]:
 
 
 def _remark(factor: str, config: Config, base: Config) -> str:
-    """The mark of the base's value, and the number of passages where that changes with the value."""
+    """A suffix for a value: the number of passages if it changes with the value, and a mark on the base value."""
     more = [f"top {config.topk}"] * (factor == "chunk") + ["base"] * (config == base)
     return f" ({', '.join(more)})" if more else ""

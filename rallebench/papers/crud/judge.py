@@ -1,7 +1,8 @@
-"""RAGQuestEval: the share of a reference that can be learnt from an answer (CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043, section 3.3).
+"""RAGQuestEval: the share of a reference's information contained in an answer (CRUD-RAG, Lyu et al. 2024, arXiv:2401.17043,
+section 3.3).
 
-A model asks questions on the reference, and answers them from the reference and from the answer that is judged. 无法推断
-means that a text does not answer a question.
+A model writes questions about the reference, then answers them from the reference and from the judged answer. 无法推断 means that
+a text does not answer a question.
 """
 
 from __future__ import annotations
@@ -56,17 +57,17 @@ QUESTIONS_FORM = {
         },
     },
 }
-"""The form of the reply with the questions, for a backend that enforces it; few enough for MAX_TOKENS."""
+"""The form of the reply with the questions, for backends that enforce it. Its limits keep the reply within MAX_TOKENS."""
 _STRICT = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
 _LOOSE = re.compile(r"<response>(.*?)</response>", re.DOTALL | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestEntry:
-    """The questions on a reference and their answers; None for those that do not exist yet.
+    """The questions about a reference and their answers; None for parts that do not exist yet.
 
-    ``answers``: by the reference; ``text_answers``: by the text that is judged; ``key_info``: facts of the reference, which the
-    model wrote with its questions.
+    ``answers``: from the reference; ``text_answers``: from the judged text; ``key_info``: facts from the reference, written by
+    the model along with the questions.
     """
 
     question: Sequence[str] = ()
@@ -84,26 +85,26 @@ class QuestEntry:
         return {name: list(texts) for name, texts in parts.items() if texts is not None}
 
     def scores(self, *, over_all: bool = False) -> Quest:
-        """The scores of the text; see ``quest_scores``."""
+        """The scores of the judged text; see ``quest_scores``."""
         return quest_scores(self.answers or (), self.text_answers or (), over_all=over_all)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestPrompts:
-    """``ask`` holds ``{text}``, the reference; ``answer`` holds ``{text}`` and ``{questions}``."""
+    """The prompts. ``ask`` contains ``{text}``, the reference; ``answer`` contains ``{text}`` and ``{questions}``."""
 
     ask: str
     answer: str
 
 
 def reference_for(example: Example) -> str:
-    """The long reference, or the first gold answer."""
+    """The long reference if there is one, otherwise the first gold answer."""
     gold = example.gold
     return gold.reference or (gold.answers[0] if gold.answers else "")
 
 
 def judgement_values(episode: Episode) -> Mapping[str, float]:
-    """Precision and recall of one judgement, none if it could not be read."""
+    """Precision and recall of one judgement; {} for an unreadable judgement."""
     return read_judgement(episode).values
 
 
@@ -172,7 +173,7 @@ def ragquesteval(
         entry = replace(entry, answers=answers)
     if not entry.question:
         return judgement_outcome(Judgement(failure="There are no questions on the reference."))
-    answers = (UNKNOWN,) * len(entry.question)  # of an empty answer, which is not asked
+    answers = (UNKNOWN,) * len(entry.question)  # an empty answer is scored without a request
     if case.answer.strip():
         answers = yield from ask(entry.question, case.answer)
     if answers is None:
@@ -190,8 +191,8 @@ def ragquesteval(
 
 @dataclass(frozen=True, slots=True)
 class Quest:
-    """``f1``: the paper's precision; ``recall``: the share that the text answers of the questions that the reference answers.
-    Those are ``answerable``, and the text answers ``answered`` of them."""
+    """Scores of a text. ``f1``: the paper's precision; ``recall``: ``answered`` / ``answerable``. The reference answers
+    ``answerable`` of the questions, and the text answers ``answered`` of those."""
 
     f1: float
     recall: float
@@ -200,11 +201,12 @@ class Quest:
 
 
 def quest_scores(reference: Sequence[str], text: Sequence[str], *, over_all: bool = False) -> Quest:
-    """Scores of the answers of a text by those of the reference, one each for every question.
+    """Compare the answers from a text with the answers from the reference, question by question.
 
-    Questions that the reference does not answer are dropped; recall is the share of the others that the text
-    answers; precision the mean word F1 over those (CRUD-RAG's code), or over all others (``over_all``: its paper's
-    formula 2). Nothing left: 0. IndexError if the reference answers a question for which ``text`` has no entry.
+    Questions unanswered by the reference are dropped. Recall is the share of the remaining questions answered by the text.
+    Precision is the mean word F1 over these answered questions (CRUD-RAG's code), or over all remaining questions
+    (``over_all``: formula 2 of its paper). If the text answers none, the scores are 0. Raises IndexError if ``text`` has no
+    entry for a question answered by the reference.
 
     >>> quest_scores(["北京", "无法推断", "3人"], ["北京", "上海", "无法推断"])
     Quest(f1=1.0, recall=0.5, answerable=2, answered=1)
@@ -223,7 +225,7 @@ def quest_scores(reference: Sequence[str], text: Sequence[str], *, over_all: boo
 
 
 def word_f1(first: str, second: str) -> float:
-    """F1 of two bags of jieba's words, punctuation and spaces among them; two empty ones are equal.
+    """F1 of two bags of jieba words, including punctuation and spaces; two empty bags score 1.
 
     >>> word_f1("3000多家", "3000家"), word_f1("", ""), word_f1("", "北京")
     (0.5, 1.0, 0.0)
@@ -237,17 +239,17 @@ def word_f1(first: str, second: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class QuestionsReply:
-    """The object of a reply with questions, unchecked."""
+    """The JSON object with the questions in a reply, unchecked."""
 
     question: object = None
     key_info: object = None
 
 
 def read_questions(reply: str, *, strict: bool = False) -> QuestEntry | None:
-    """The questions that a model wrote; None if the reply holds no object with questions.
+    """The questions written by a model; None without a JSON object with questions.
 
-    ``strict``: the whole reply must be JSON, as in the original. Otherwise prose, fences and thoughts around it are
-    ignored, and the last such object counts.
+    ``strict``: the whole reply must be JSON, as in the original. Otherwise the last suitable object counts, and surrounding
+    prose, code fences and thoughts are ignored.
 
     >>> read_questions('Sure:\\n{"key_info": ["a"], "question": ["b?"]}')
     QuestEntry(question=('b?',), key_info=('a',), answers=None, text_answers=None)
@@ -268,7 +270,7 @@ def _whole(reply: str) -> Any:
 
 
 def _objects(reply: str) -> Iterator[Any]:
-    """The objects of a reply, those in Python's notation first: JSON counts where there are both."""
+    """The objects of a reply, with Python literals first and JSON last, so that JSON takes precedence."""
     yield from json_in(Reply(reply), {"type": "object", "required": ["question"]})
     for brace in re.finditer(r"\{", reply):
         with suppress(ValueError, RecursionError):
@@ -276,7 +278,7 @@ def _objects(reply: str) -> Iterator[Any]:
 
 
 def texts(value: Any) -> tuple[str, ...]:
-    """A list of texts as they are; () for anything else."""
+    """A list of texts unchanged; () for any other value."""
     return (
         tuple(value)
         if isinstance(value, list) and all(isinstance(text, str) for text in value)
@@ -285,9 +287,10 @@ def texts(value: Any) -> tuple[str, ...]:
 
 
 def read_answers(reply: str, number: int, *, strict: bool = False) -> tuple[str, ...] | None:
-    """The answers to ``number`` questions; None unless there are as many.
+    """The answers to ``number`` questions; None for any other number of answers.
 
-    ``strict``, the original: tags on lines of their own, any number, and 无法推断 only where it is the whole answer.
+    ``strict`` follows the original: each tag is on its own line, any number of answers is accepted, and 无法推断 must be the whole
+    answer.
 
     >>> read_answers("<response>北京</response> <response> 无法推断。 </response>", 2)
     ('北京', '无法推断')
@@ -299,7 +302,7 @@ def read_answers(reply: str, number: int, *, strict: bool = False) -> tuple[str,
 
 
 def _answers_form(number: int) -> Json:
-    """The form of the reply with so many answers, for a model that enforces it."""
+    """The form of a reply with ``number`` answers, for models that enforce it."""
     longest = max(8, MAX_TOKENS // 2 // max(1, number))
     answer = f"<response>\\n[^<\\n]{{1,{longest}}}\\n</response>"
     return {"type": "regex", "regex": "\\n".join([answer] * number)}

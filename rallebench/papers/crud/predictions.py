@@ -1,4 +1,4 @@
-"""CRUD-RAG's own result files, one JSON document per task: their rows and means, answers to reuse, and ``score --suite crud``."""
+"""CRUD-RAG's result files, one JSON document per task: rows and means, reusable answers, and ``score --suite crud``."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from rallebench.papers.crud.scoring import DEFINITIONS, text_values
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L")
 METRICS = (*OF_TEXT, "similarity", "QA_avg_F1", "QA_recall", "length")
 NAMES = {"similarity": "bertScore"}
-"""Ours → CRUD-RAG's, where they differ."""
+"""Our metric name → CRUD-RAG's, for the names that differ."""
 SCORED_ANEW = tuple(name for name in METRICS if name != "similarity")
 NEAR = 1e-6
-"""The smallest difference between two values of a metric that counts."""
+"""Values of a metric within this difference are equal."""
 
 
 def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:
-    """The path of a task's results in CRUD-RAG's layout: the folder's name holds collection, k and the kind of model."""
+    """The path of a task's results in CRUD-RAG's layout; the folder name contains collection, k and model type."""
     folder = f"{plain_name(index or 'none')}_top{k}_{plain_name(request.workspace.llm(request.llm).backend)}"
     return f"output/{folder}/{task.file}_{plain_name(request.llm)}.json"
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRow:
-    """A row of a result. ``answer``, ``reference``: stripped; ``quest``: saved by RAGQuestEval, {} without; ``valid``: it has an
-    answer."""
+    """A row of a result. ``answer``, ``reference``: stripped; ``quest``: saved by RAGQuestEval, {} if absent; ``valid``: the
+    answer is not empty."""
 
     id: str
     answer: str
@@ -60,7 +60,7 @@ class ResultRow:
 
 @dataclass(frozen=True, slots=True)
 class ResultFile:
-    """A result file. ``task``: as CRUD's own files have it, '' if it is not named."""
+    """A result file. ``task``: its name in CRUD's own files; '' if it is not named."""
 
     task: str
     rows: tuple[ResultRow, ...]
@@ -69,11 +69,11 @@ class ResultFile:
 def overall_means(
     rows: Sequence[ResultRow], original: bool, task: str, judged: bool
 ) -> dict[str, float]:
-    """The means over valid rows, RAGQuestEval's over those whose questions and answers could be read.
+    """The means over valid rows. RAGQuestEval's means cover the rows with readable questions and answers.
 
-    ``original``: names and number as CRUD-RAG has them, which writes 0 for an embedding similarity that was not
-    computed in all tasks but the summary, and leaves RAGQuestEval out if no record has it. Otherwise a metric that was not
-    measured is absent, and the rows that are in no mean are counted.
+    ``original`` uses CRUD-RAG's names and counts. In every task except the summary, it writes 0 for an embedding similarity
+    that was not computed. It omits RAGQuestEval if no record has it. Otherwise, unmeasured metrics are absent and rows left
+    out of the means are counted.
     """
     valid = [row for row in rows if row.valid]
     means: dict[str, float] = {}
@@ -96,7 +96,7 @@ def overall_means(
 def read_earlier(reuse: str, name: str) -> dict[str, ResultRow]:
     """Record id → the valid row of an earlier result. Raises UsageError.
 
-    ``reuse``: the file, or a folder that has it at ``name`` or under its last part; {} where a folder has none.
+    ``reuse``: a file, or a folder with the file at ``name`` or the last part of ``name``; {} for a folder without it.
     """
     path = Path(reuse).expanduser()
     if not path.exists():
@@ -126,7 +126,7 @@ class StoredRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredLog:
-    """The log of a row, unchecked."""
+    """The log of a result row, unchecked."""
 
     generated_text: object = None
     ground_truth_text: object = ""
@@ -135,13 +135,13 @@ class StoredLog:
 
 @dataclass(frozen=True, slots=True)
 class StoredInfo:
-    """The head of a result file."""
+    """The header of a result file."""
 
     task: object = ""
 
 
 def read_results(path: Path) -> ResultFile:
-    """A result file; each row has an id and a log with a generated_text. Raises BadFileError."""
+    """Read a result file. Each row needs an id and a log with generated_text. Raises BadFileError."""
     content = read_json(path)
     stored = fill(StoredResults, content if isinstance(content, dict) else {})
     if not isinstance(stored.results, list):
@@ -226,7 +226,7 @@ def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class SavedQuest:
-    """The part of a row that RAGQuestEval saved, unchecked."""
+    """The part of a row saved by RAGQuestEval, unchecked."""
 
     questions_gt: object = None
     answers_gt4gt: object = None
@@ -234,9 +234,8 @@ class SavedQuest:
 
 
 def _quest(save: Json) -> dict[str, float] | None:
-    """RAGQuestEval of a row: {} where nothing was asked, None where answers are missing. Questions none of which the
-    reference answers are 0, as in CRUD-RAG's code.
-    """
+    """RAGQuestEval's scores of a row: {} if it was not run, None if answers are missing. As in CRUD-RAG's code, the scores are
+    0 if the reference answers none of the questions."""
     saved = fill(SavedQuest, save)
     if not texts(saved.questions_gt):
         return {}
@@ -248,7 +247,7 @@ def _quest(save: Json) -> dict[str, float] | None:
 
 
 def _references(guess: Path, result: ResultFile, gold: Path | None) -> tuple[dict[str, str], int]:
-    """(record id → the reference of ``gold``, number of its records without a row)."""
+    """(record id → its reference in ``gold``, number of records in ``gold`` without a row)."""
     ids = Counter(row.id for row in result.rows)
     twice = [name for name, count in ids.items() if count > 1]
     if twice:

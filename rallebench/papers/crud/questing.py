@@ -1,7 +1,8 @@
-"""RAGQuestEval as a judge of a cell's answers; the questions and answers of a reference are made once and kept in a readable file.
+"""RAGQuestEval as the judge of a cell's answers. Questions and answers about a reference are stored in a readable file for
+reuse.
 
-``<workspace>/crud/quest_gold_<Task>.json``: record id → key_info, question, answers, as CRUD-RAG's own
-``<Task>_quest_gt_save.json``; those made here name the reference (by a digest) and the model.
+``<workspace>/crud/quest_gold_<Task>.json`` maps record ids to key_info, question and answers, like CRUD-RAG's own
+``<Task>_quest_gt_save.json``. Our entries also name the reference (by digest) and the model.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from rallebench.papers.crud.settings import AnsweringSettings
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry of a file of questions, unchecked. ``reference``: the digest of the reference, if it is known."""
+    """A stored entry, unchecked. ``reference``: the digest of the reference, if known."""
 
     question: object = ()
     answers: object = ()
@@ -38,14 +39,14 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class PublishedLine:
-    """A line of a published file of questions. ``task``: as CRUD's own files have it."""
+    """A line of a published file of questions. ``task``: its name in CRUD's own files."""
 
     crud_id: object
     task: str = ""
 
 
 def read_cache(path: Path) -> dict[str, Json]:
-    """Key → entry, {} if there is no such file. Raises BadFileError."""
+    """Key → entry; {} if the file does not exist. Raises BadFileError."""
     if not path.exists():
         return {}
     value = read_json(path)
@@ -57,10 +58,10 @@ def read_cache(path: Path) -> dict[str, Json]:
 
 
 def read_published(gold: str, task: CrudTask) -> dict[str, Json]:
-    """CRUD-RAG's own gold questions: a folder, or one task's file. Raises UsageError.
+    """CRUD-RAG's own gold questions, from a folder or from one task's file. Raises UsageError.
 
-    ``<Task>_quest_gt_save.json`` is an object by record id; ``quest_gold_<Task>.jsonl`` has ``crud_id`` in every row.
-    {} where the folder has no file of the task.
+    ``<Task>_quest_gt_save.json`` is an object keyed by record id; ``quest_gold_<Task>.jsonl`` has ``crud_id`` in every row.
+    Returns {} for a folder without a file of the task.
     """
     if not gold:
         return {}
@@ -93,10 +94,10 @@ def read_published(gold: str, task: CrudTask) -> dict[str, Json]:
 def find_entry(
     entries: Mapping[str, Json], record: str, reference: str, original: bool = False
 ) -> QuestEntry | None:
-    """The questions and answers on a record's reference; None if there are none that can be used.
+    """The usable questions and answers about a record's reference; None if there are none.
 
-    An entry that was made of another reference does not count. ``original``: an entry counts because its id is there, even
-    if it is empty or its answers are fewer than its questions.
+    An entry for a different reference is ignored. ``original``: use any entry with the record's id, even if it is empty or has
+    fewer answers than questions.
     """
     mark = digest(reference)
     for key in (f"{record} {mark[:8]}", record):
@@ -114,8 +115,8 @@ QUESTIONS = ("key_info", "question", "answers")
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """The judge of a cell. ``file``: of the stored questions; ``known``: the stored and the published ones, by key; ``entries``:
-    record id → those on its reference, None if there are none that can be used; ``by_paper``: precision is the paper's."""
+    """The judge of a cell. ``file``: the path of the stored questions; ``known``: key → stored or published entry;
+    ``entries``: record id → usable entry, or None; ``by_paper``: precision follows the paper."""
 
     judge: JudgeScorer
     file: Path
@@ -125,7 +126,7 @@ class Judging:
 
     @property
     def llm(self) -> str:
-        """The model that judges."""
+        """The name of the judge's model."""
         return self.judge.llms[0]
 
 
@@ -135,7 +136,7 @@ def plan_judging(
     task: CrudTask,
     records: Sequence[Record],
 ) -> Judging | None:
-    """RAGQuestEval of these records by the model ``quest``; None without one. Raises UsageError, BadFileError."""
+    """RAGQuestEval for these records with the model ``quest``; None without a model. Raises UsageError, BadFileError."""
     if not settings.quest:
         return None
     published = read_published(settings.gold, task)
@@ -171,8 +172,8 @@ def plan_judging(
 def count_judgements(
     judging: Judging, records: Sequence[Record], answered: RunResult
 ) -> tuple[QuestCounts, Mapping[str, QuestEntry]]:
-    """(the counts of judged and unscored answers, record id → the questions and answers of a scored one); both are empty
-    where nothing was judged."""
+    """(counts of judged and unscored answers, record id → the questions and answers of each scored answer); both are empty
+    without judgements."""
     episodes = answered.judgements.get(judging.judge.name)
     if episodes is None:
         return QuestCounts(), {}
@@ -201,7 +202,7 @@ def count_judgements(
 
 @dataclass(frozen=True, slots=True)
 class QuestCounts:
-    """Answers that RAGQuestEval judged, and those that are in neither of its means; None for a count that was not made."""
+    """The number of judged answers, and of answers left out of both RAGQuestEval means; None for a count that was not made."""
 
     judged: int | None = None
     new_references: int | None = None
@@ -220,9 +221,9 @@ class QuestCounts:
 
 
 def store_questions(judging: Judging, records: Sequence[Record], answered: RunResult) -> None:
-    """Add the new questions to the file, for all later cells; existing entries are kept.
+    """Append the new questions to the file for later cells; existing entries are kept.
 
-    The key of an entry is the record's id, or the id and the digest of the reference if the id has another entry.
+    The key of an entry is its record's id. If another entry has this id, the digest of the reference is appended.
     """
     entries = dict(judging.known)
     judgements = answered.judgements.get(judging.judge.name, {})
@@ -241,7 +242,7 @@ def store_questions(judging: Judging, records: Sequence[Record], answered: RunRe
 
 @dataclass(frozen=True, slots=True)
 class JudgedContent:
-    """The JSON of a judgement."""
+    """The JSON content of a judgement."""
 
     values: Mapping[str, float] = field(default_factory=dict)
     question: Sequence[str] = ()
@@ -255,5 +256,5 @@ class JudgedContent:
 
 
 def _content(episode: Episode) -> JudgedContent:
-    """A judgement's JSON; empty for an episode without one."""
+    """The JSON content of a judgement; empty if the episode has none."""
     return fill(JudgedContent, json.loads(episode.answer)) if episode.answer else JudgedContent()

@@ -1,4 +1,4 @@
-"""CRUD-RAG's recommendations (its Table 9) from a grid; a value is recommended only if a difference is shown."""
+"""CRUD-RAG's recommendations (its Table 9) from a grid; a value is recommended only for a significant difference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.papers.crud.factors import FACTORS, GridFactor
 from rallebench.papers.crud.grid_cells import Outcomes
 
 LEVEL = 0.05
-"""Below this corrected p a difference counts as shown."""
+"""Significance level for corrected p-values."""
 NONE_SHOWN = "no difference shown"
 SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Create": ("creative generation", "continuation"),
@@ -25,7 +25,7 @@ SCENARIOS: Mapping[str, tuple[str, ...]] = {
     "Read, several documents": ("multi-document QA", "qa2", "qa3"),
     "Update": ("error correction", "hallucination"),
 }
-"""The paper's word for a scenario → its name in the paper's table, and the tasks that represent it."""
+"""Scenario in our words → (its name in the paper's table, the tasks that represent it)."""
 PAPERS_COLUMNS: Mapping[str, str] = {
     "topk": "top-k",
     "chunk": "chunk_size",
@@ -36,19 +36,20 @@ PAPERS_COLUMNS: Mapping[str, str] = {
 """Factor → its column in the paper's table."""
 COLUMNS = (*PAPERS_COLUMNS, "embedding")
 GROWING = ("mrr", "gold_found")
-"""Metrics that cannot fall with a larger top-k."""
+"""Metrics that cannot decrease as top-k grows."""
 ASIDE = {"QA_avg_F1": "precision", "QA_recall": "recall"}
-"""Metrics with recommendations of their own, as in the paper."""
+"""Metrics with separate recommendations, as in the paper."""
 
 
 Versus = dict[Any, PairedComparison]
-"""A factor's value → its comparison with the base, on the questions that both have scored."""
+"""A factor's value → its comparison with the base, over the questions scored in both."""
 
 
 def versus(
     outcomes: Outcomes, metric: str, groups: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], Versus]:
-    """(group, factor) → its values against the base; p (Holm) and interval (Bonferroni) count all that are returned."""
+    """(group, factor) → its values compared with the base. The p-values (Holm) and intervals (Bonferroni) are corrected for
+    all returned comparisons."""
     sides = {
         (group, factor, value): _sides(outcomes, config, tasks, metric)
         for group, tasks in groups.items()
@@ -77,7 +78,7 @@ def _sides(outcomes: Outcomes, config: Config, tasks: Sequence[str], metric: str
 
 
 def _scores(cell: Cell, metric: str) -> dict[str, float | None]:
-    """Task and question → score."""
+    """(task, question) → score."""
     scores = cell.answered.values.get(metric, {})
     return {f"{cell.plan.task.name} {qid}": score for qid, score in scores.items()}
 
@@ -85,9 +86,9 @@ def _scores(cell: Cell, metric: str) -> dict[str, float | None]:
 def recommend(
     factor: GridFactor, base: Any, values: Sequence[Any], compared: Versus
 ) -> tuple[str, Any]:
-    """(the recommendation for a factor in words, its value; None if no difference is shown).
+    """(the recommendation for a factor in words, its value, or None without a significant difference).
 
-    The best of the values that are shown to be better than the base, or the base if values are only shown to be worse.
+    The best value that is significantly better than the base; the base itself if values are only significantly worse.
     """
     gaps = {value: pair.difference or 0.0 for value, pair in compared.items() if pair.significant}
     best = max(gaps, key=lambda value: gaps[value], default=None)
@@ -101,7 +102,7 @@ def recommend(
 
 
 def word(factor: GridFactor, value: Any, values: Sequence[Any]) -> str:
-    """A value in the paper's words: its place among the values of the grid.
+    """The paper's word for a value, by its rank among the grid's values.
 
     >>> [word(FACTORS["chunk"], size, (64, 128, 256, 512)) for size in (64, 128, 512)]
     ['smaller (64)', 'moderate (128)', 'larger (512)']
@@ -114,7 +115,7 @@ def word(factor: GridFactor, value: Any, values: Sequence[Any]) -> str:
 
 
 def _gap(paired: PairedComparison) -> str:
-    """The difference to the base with its interval, in points of 100."""
+    """The difference from the base with its interval, in points of 100."""
     assert paired.difference is not None
     interval = f"({paired.note})"
     if paired.low is not None and paired.high is not None:
@@ -123,7 +124,7 @@ def _gap(paired: PairedComparison) -> str:
 
 
 def recommendation_table(outcomes: Outcomes, heading: str) -> Table:
-    """A row per scenario from this grid, followed by the paper's. ``heading``: of the deciding metric."""
+    """One row per scenario: this grid's recommendation, then the paper's. ``heading``: the label of the ranking metric."""
     metric = outcomes.metric
     ran = {task for _, task in outcomes.ran}
     groups = {name: tasks for name, (_, *tasks) in SCENARIOS.items() if ran.intersection(tasks)}
@@ -156,7 +157,7 @@ def recommendation_table(outcomes: Outcomes, heading: str) -> Table:
 
 
 def papers_row(scenario: str) -> dict[str, str]:
-    """Factor → the paper's recommendation in a scenario, in its own words."""
+    """Factor → the paper's recommendation for a scenario, in its own words."""
     values = published_table("crud_table9").row(task=SCENARIOS[scenario][0]).values
     return {name: values[column] for name, column in PAPERS_COLUMNS.items()}
 
@@ -167,7 +168,7 @@ def _cell(
     name: str,
     compared: Mapping[str, Mapping[tuple[str, str], Versus]],
 ) -> str | None:
-    """The recommendation for a factor in a scenario; None if nothing was compared."""
+    """The recommendation for a factor in a scenario; None without a comparison."""
     grid, metric, place, factor = outcomes.grid, outcomes.metric, (group, name), FACTORS[name]
     if not compared[metric].get(place) or (name == "topk" and metric in GROWING):
         return None

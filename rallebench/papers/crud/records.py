@@ -1,5 +1,5 @@
-"""CRUD-RAG's six tasks, with their prompts and names, and their records: one JSON object with a list per task, or the records
-of one task as JSON or JSON lines."""
+"""CRUD-RAG's six tasks, with prompts and names, and their records: a JSON object with one list per task, or one task's records
+as JSON or JSON lines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rallebench.experiments.common import in_folder, names_in
 class CrudTask:
     """A task. ``name``: in our suites; ``key``: of its list in CRUD's file; ``file``: its name in CRUD's own files.
 
-    ``printed``: its name in the paper's tables. ``fields``: the name in braces in the prompt → the record's field; all are
-    sent to the retriever. ``original_query``: the fields that CRUD's code sends, if they are fewer. ``news``: the fields
-    with the text of gold documents. ``ranked``: the reciprocal rank is reported.
+    ``printed``: its name in the paper's tables. ``fields``: prompt placeholder → record field; all are sent to the retriever.
+    ``original_query``: the fields sent by CRUD's code, if fewer. ``news``: the fields with the text of gold documents.
+    ``ranked``: the reciprocal rank is reported.
     """
 
     name: str
@@ -37,12 +37,12 @@ class CrudTask:
     ranked: bool = False
 
     def query(self, values: Mapping[str, str], original: bool) -> str:
-        """The query of a record's ``values``; CRUD-RAG's code (``original``) sends fewer fields than its paper."""
+        """The query made from a record's ``values``; CRUD-RAG's code (``original``) sends fewer fields than its paper."""
         return "\n".join(values[name] for name in (original and self.original_query) or self.fields)
 
     @property
     def prompt(self) -> str:
-        """The file of its prompt; questions share one."""
+        """The file of the task's prompt; all question tasks share one."""
         return f"{self.name.rstrip('123')}.txt"
 
 
@@ -103,16 +103,16 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     **{task.file: (task.name,) for task in _ALL},
     **{task.name: (task.name,) for task in _ALL},
 }
-"""All names of tasks and groups of tasks: ours, and those of CRUD's command line, its file and its results."""
+"""All names of tasks and task groups: ours, and the names in CRUD's command line, data file and results."""
 
 
 def declare_tasks(about: str = "as in qa1,summary, or quest_answer, or all") -> str:
-    """A field of settings that names tasks."""
+    """A settings field that names tasks."""
     return declare_list(about, *TASKS, "quest_answer", "all", default="all")
 
 
 def find_tasks(text: str) -> tuple[CrudTask, ...]:
-    """The tasks in a list of names, each once, in our order. Raises UsageError.
+    """The tasks in a list of names, without duplicates, in our order. Raises UsageError.
 
     >>> [task.name for task in find_tasks("quest_answer, event_summary")]
     ['summary', 'qa1', 'qa2', 'qa3']
@@ -128,16 +128,16 @@ def find_tasks(text: str) -> tuple[CrudTask, ...]:
 
 
 FILES = ("split_merged.json", "merged.json")
-"""The fifth of the records that the paper measured, and all records."""
+"""The file with a fifth of the records, as measured in the paper, and the file with all records."""
 FAILED = '","msg":"request openai failed"'
-"""The text in place of a reference that CRUD's authors failed to get."""
+"""A failed reply that CRUD's authors stored as a reference."""
 GOLD_IDS = ("gold_doc_ids", "auto_gold_doc_ids")
 OF_HALLUCINATION = ("newsBeginning", "newsRemainder")
 
 
 @dataclass(frozen=True, slots=True)
 class GoldDocument:
-    """A document that a record was made from: its ids in the corpus and its text, as far as known."""
+    """A source document of a record: its ids in the corpus and its text, as far as known."""
 
     ids: frozenset[str] = frozenset()
     text: str = ""
@@ -145,7 +145,7 @@ class GoldDocument:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record. ``values``: name in braces in the prompt → text. ``gold``: the documents behind it, () if unknown."""
+    """A record. ``values``: prompt placeholder → text. ``gold``: its source documents; () if unknown."""
 
     id: str
     values: Mapping[str, str]
@@ -155,7 +155,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordSet:
-    """The records of a task. ``left_out``: reason → ids; ``total`` includes them."""
+    """The records of a task. ``left_out``: reason → ids; ``total`` includes the omitted records."""
 
     name: str
     path: Path
@@ -168,9 +168,9 @@ DATA_IS = "CRUD-RAG's split_merged.json, or a file of one task"
 
 
 def read_tasks(path: Path, tasks: tuple[CrudTask, ...]) -> dict[str, RecordSet]:
-    """Task → its records that can be asked and scored. Raises UsageError.
+    """Task → its usable records. Raises UsageError.
 
-    ``path``: a folder with ``split_merged.json``, ``merged.json`` or a file per task (``qa1.jsonl``,
+    ``path``: a folder with ``split_merged.json``, ``merged.json`` or one file per task (``qa1.jsonl``,
     ``questanswer_1doc.json`` …), or one such file.
     """
     contents: dict[Path, Any] = {}
@@ -197,7 +197,7 @@ def _task_file(path: Path, task: CrudTask) -> Path:
 
 
 def _content(path: Path) -> Any:
-    """A JSON document, or the list of a file's JSON lines."""
+    """A JSON document, or the list of records in a JSON lines file."""
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         return [row for _, row in Source(path).objects()]
     value = read_json(path)
@@ -248,7 +248,7 @@ def _records(rows: list[Any], task: CrudTask, path: Path) -> RecordSet:
 
 
 def _record(row: Any, task: CrudTask) -> Record | str:
-    """The record, or the reason why it cannot be used, as the end of a sentence about several records."""
+    """The record, or the reason why it is unusable, as the end of a sentence about several records."""
     if not isinstance(row, Mapping):
         return "are not objects"
     name = row.get("ID", row.get("id"))
@@ -266,7 +266,7 @@ def _record(row: Any, task: CrudTask) -> Record | str:
 
 
 def _text(value: Any) -> str:
-    """The stripped text, or the texts of a list as lines, as some files have them; '' for anything else."""
+    """The text, stripped; a list of texts, as in some files, becomes lines. '' for any other value."""
     if isinstance(value, list):
         return "\n".join(filter(None, map(_text, value)))
     return value.strip() if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""The content of CRUD-RAG's own result file of a task."""
+"""The content of CRUD-RAG's result file for a task."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rallebench.papers.crud.predictions import METRICS, NAMES, ResultRow, overal
 
 
 def result_file(cell: Cell) -> str:
-    """The file's content. Questions that failed have no row; an empty answer's row is not ``valid``."""
+    """The content of the file. Failed questions have no row; the row of an empty answer is not ``valid``."""
     plan = cell.plan
     records = [record for record in plan.chosen if record.id in cell.answered.episodes]
     rows = [_row(cell, record.id, record.reference) for record in records]
@@ -39,7 +39,7 @@ def _row(cell: Cell, qid: str, reference: str) -> ResultRow:
 
 
 def _saved_fields(entry: QuestEntry) -> Json:
-    """The part of a row that RAGQuestEval saves, under CRUD-RAG's keys."""
+    """The part of a row saved by RAGQuestEval, under CRUD-RAG's keys."""
     return {
         "questions_gt": list(entry.question),
         "answers_gt4gt": list(entry.answers or ()),

@@ -1,4 +1,4 @@
-"""CRUD-RAG's retrievers, and the layout of their documents in a prompt."""
+"""CRUD-RAG's retrievers, and the layout of documents in a prompt."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from rallebench.retrievers.composites import INDEX
 from rallebench.workspace.paths import WorkspaceFolder
 
 RETRIEVERS = ("dense", "bm25", "hybrid", "hybrid-rerank")
-"""The paper's; its code calls the first ``base``."""
+"""The paper's retrievers; its code calls the first ``base``."""
 ECHO_ENDS = "\nGiven the context information"
-"""The text at which the original cuts the echo of a mock model, and thus any document with this text."""
+"""The original cuts a mock model's echo at this text, and so cuts any document that contains it."""
 
 
 def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str:
-    """CRUD-RAG's four ways to retrieve (``kind`` of RETRIEVERS), as a retriever's name over two of the workspace's.
+    """The name of one of CRUD-RAG's four retrievers (``kind`` in RETRIEVERS), combined from two retrievers of the workspace.
 
-    ``hybrid``: 0.5 / (60 + rank) in each list of k, items with the same text being one. ``hybrid-rerank``: the
-    2·k best of the fused lists by a cross-encoder; CRUD-RAG judges the union of two lists of k, which is the same
-    but where the lists share passages: their places are taken by the next ones here.
+    ``hybrid``: each list of k adds 0.5 / (60 + rank) to an item's score; items with the same text are merged.
+    ``hybrid-rerank``: a cross-encoder re-ranks the 2·k best items of the fused lists. CRUD-RAG re-ranks the union of two lists
+    of k. The results differ only if the lists overlap: here, the next items fill the free places.
 
     >>> variant("hybrid", "bge", "words", 8)
     'rrf:words,bge?weights=0.5,0.5&constant=60&depth=8&equal=text'
 
-    Raises UsageError where a reranker is needed and none named.
+    Raises UsageError if a reranker is required but not named.
     """
     if kind in ("dense", "bm25"):
         return dense if kind == "dense" else bm25
@@ -41,8 +41,8 @@ def variant(kind: str, dense: str, bm25: str, k: int, reranker: str = "") -> str
 
 
 def separator(join: str, words: bool) -> str:
-    """The separator of documents: a ``line`` end or a ``blank`` line; ``auto``: as in CRUD-RAG a line end where ``words`` are
-    searched.
+    """The separator between documents: ``line`` for a line break, ``blank`` for a blank line. With ``auto``, as in CRUD-RAG, a
+    line break separates documents if ``words`` are searched.
 
     >>> separator("auto", True), separator("auto", False), separator("blank", True)
     ('\\n', '\\n\\n', '\\n\\n')
@@ -51,7 +51,7 @@ def separator(join: str, words: bool) -> str:
 
 
 def searches_words(workspace: WorkspaceFolder, index: str) -> bool:
-    """Return whether a retriever is BM25 alone. Raises UsageError."""
+    """Return whether a retriever uses BM25 alone. Raises UsageError."""
     composite = workspace.retriever(index)
     if composite is not None and composite.kind != INDEX:
         return False
@@ -61,6 +61,6 @@ def searches_words(workspace: WorkspaceFolder, index: str) -> bool:
 
 
 def join_documents(hits: Sequence[Hit], separator: str, original: bool) -> str:
-    """The documents for a prompt, best first; '' for none."""
+    """The documents for a prompt, best first; '' without documents."""
     text = separator.join(hit.passage.text for hit in hits)
     return text.split(ECHO_ENDS)[0] if original else text

@@ -1,4 +1,4 @@
-"""CRUD-RAG's metrics of one answer, by its text and by the rank of its gold documents."""
+"""CRUD-RAG's metrics of a single answer, from its text and the ranks of its gold documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RETRIEVAL: Mapping[str, str] = {
 }
 """The metrics of a run without a model."""
 LEAST = 20
-"""The fewest characters of a passage that can be identified by its text alone."""
+"""The fewest characters needed to identify a passage by its text alone."""
 _HEAD = re.compile(r"^.{0,60}?正文：")
 
 
@@ -49,10 +49,10 @@ def text_values(answer: str, reference: str) -> dict[str, float | None]:
 
 
 def reciprocal_ranks(gold: Sequence[GoldDocument], hits: Sequence[Hit]) -> list[float]:
-    """1 / the rank of the first passage of each gold document, 0 for a document that was not found (CRUD-RAG, figures 7 and
+    """1 / rank of the first passage from each gold document; 0 for a document that was not retrieved (CRUD-RAG, figures 7 and
     8).
 
-    A passage is identified by its own id, by that of its page or of the document that it is a chunk of, or by its text.
+    A passage is identified by its own id, the id of its page or source document, or its text.
     """
     shapes = []
     for hit in hits:
@@ -73,5 +73,5 @@ def reciprocal_ranks(gold: Sequence[GoldDocument], hits: Sequence[Hit]) -> list[
 
 
 def _plain(text: str) -> str:
-    """The text without white space and without the date before a report."""
+    """The text without white space and the leading date of a report."""
     return "".join(_HEAD.sub("", text).split())

@@ -39,7 +39,7 @@ def declare_form() -> str:
 
 @dataclass(frozen=True, slots=True)
 class SearchedDocuments:
-    """The documents that a suite searches. ``kind``: of indexes of vectors; ``original``: cut as CRUD-RAG's code cuts them."""
+    """The documents searched by a suite. ``kind``: of the vector indexes; ``original``: chunks follow CRUD-RAG's code."""
 
     corpus: str
     form: str
@@ -49,7 +49,7 @@ class SearchedDocuments:
 
 @dataclass(frozen=True, slots=True)
 class AnsweringSettings:
-    """The settings of answers and their scores."""
+    """The settings for answering and scoring."""
 
     join: str = declare_text(
         "separator of documents; auto: a line end for BM25, else a blank line",
@@ -85,13 +85,13 @@ class AnsweringSettings:
 
     @property
     def original(self) -> bool:
-        """True if CRUD-RAG's own code is followed."""
+        """True if the suite reproduces CRUD-RAG's own code."""
         return self.compat == "original"
 
 
 @dataclass(frozen=True, slots=True)
 class CrudSettings:
-    """The settings of every task's suite."""
+    """The settings of each single-task suite."""
 
     data: str = declare_data()
     corpus: str = declare_corpus(
@@ -118,14 +118,14 @@ class CrudSettings:
 
 @dataclass(frozen=True, slots=True)
 class CrudTasksSettings:
-    """The settings of the suite of several tasks."""
+    """The settings of the suite with several tasks."""
 
     suite: CrudSettings = declare_group(CrudSettings)
     tasks: str = declare_tasks()
 
 
 def _papers(name: str, about: str = "", names: str = "") -> str:
-    """A field for the values of a factor, by default the paper's."""
+    """A field for the values of a factor; the default is the paper's values."""
     values = tuple(map(str, FACTORS[name].papers))
     text = "; ".join(filter(None, [f"default {','.join(values)}", about]))
     return declare_list(text, *values, names=names)
@@ -176,6 +176,6 @@ class CrudGridSettings:
         return SearchedDocuments(self.corpus, self.form, self.answering.original, self.kind)
 
     def values(self, setting: str) -> str:
-        """The list of a factor's values, by the name of its setting."""
+        """The value list for a factor, by the name of its setting."""
         text: str = getattr(self, setting)
         return text.strip()

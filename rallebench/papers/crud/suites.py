@@ -1,6 +1,6 @@
-"""CRUD-RAG's six tasks (Lyu et al. 2024, arXiv:2401.17043) as suites: Chinese news, one retriever, one model.
+"""Suites for CRUD-RAG's six tasks (Lyu et al. 2024, arXiv:2401.17043): Chinese news, one retriever, one model.
 
-``compat=original`` follows CRUD-RAG's code where that differs from its paper or from good sense.
+``compat=original`` reproduces CRUD-RAG's code even if it deviates from the paper or contains errors.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ PAPERS = "paper: GPT-3.5-turbo, bge-base, top 8, chunks of 128"
 
 
 def task_table(cells: Sequence[Cell]) -> Table:
-    """A row per cell; the rows of a task end with the paper's base system."""
+    """A row per cell; the paper's base system follows the rows of each task."""
     rows: list[tuple[Any, ...]] = []
     for number, cell in enumerate(cells):
         scores = (percent(cell.answered.means.get(name), name) for name in COLUMNS.values())
@@ -74,9 +74,9 @@ def task_table(cells: Sequence[Cell]) -> Table:
 
 
 CHUNK = 128
-"""Tokens of a chunk in the paper's base."""
+"""Tokens per chunk in the paper's base configuration."""
 SPLIT = "split_merged"
-"""The file of the fifth of the records that the paper measured."""
+"""The file with a fifth of the records, as measured in the paper."""
 ENCODER = "text2vec-base-chinese"
 FACTOR_TABLES = {
     "chunk": ("crud_table3", "chunk_size"),
@@ -86,11 +86,11 @@ FACTOR_TABLES = {
     "topk": ("crud_table7", "top-k"),
     "llm": ("crud_table8", "llm"),
 }
-"""Factor of the grid → the paper's table of it, and the setting that it varies."""
+"""Factor of the grid → (the paper's table, the setting varied in it)."""
 
 
 def own_cell_row(cell: Cell, factor: str, value: Any) -> OwnRow:
-    """A cell as a row of the paper's table of a factor, whose figures are over all records of ``split_merged.json``."""
+    """A cell as a row of the paper's table for a factor; its figures cover all records of ``split_merged.json``."""
     plan, request = cell.plan, cell.plan.request
     records, n = plan.records, len(plan.chosen)
     why = unlike(records.name, SPLIT, n, len(records.records)) or _too_few(plan)
@@ -116,8 +116,8 @@ def own_cell_row(cell: Cell, factor: str, value: Any) -> OwnRow:
 
 
 def _too_few(plan: CellPlan) -> str:
-    """The reason why a file cannot be the paper's despite its name, far fewer records than a fifth of the task's; '' if there
-    is none."""
+    """The reason to doubt that a file is the paper's despite its name: it has far fewer records than a fifth of the task's. ''
+    if there is no doubt."""
     whole = published_table("crud_table2").row(plan.task.printed).values["size"]
     n = plan.records.total
     return (
@@ -133,14 +133,14 @@ def _describe(cell: Cell) -> str:
 
 
 def percent(mean: Estimate | None, metric: str) -> Estimate | None:
-    """The mean in %, a length unchanged; None if nothing is scored."""
+    """The mean in percent, with lengths unchanged; None without scores."""
     if mean is None or mean.value is None:
         return None
     return mean if metric == "length" else mean.times(100)
 
 
 def task_plot(cells: Sequence[Cell]) -> Figure:
-    """BLEU, ROUGE-L and the other metrics with a mean, a bar for every cell."""
+    """BLEU, ROUGE-L and the other metrics with a mean, as one bar per cell."""
     series = {
         head: [(_describe(cell), percent(cell.answered.means.get(name), name)) for cell in cells]
         for head, name in COLUMNS.items()
@@ -150,7 +150,7 @@ def task_plot(cells: Sequence[Cell]) -> Figure:
 
 
 FORMULAS = {"precision, code": False, "precision, paper": True}
-"""Column → True if the mean is over all questions that the reference answers."""
+"""Column → True if the mean covers all questions that the reference answers."""
 FORMULA_NOTE = (
     "In %. Code: mean word F1 over the questions that text and reference both answer. Paper, formula 2: over all that the "
     "reference answers. The paper's text agrees with its code."
@@ -158,8 +158,8 @@ FORMULA_NOTE = (
 
 
 def formula_tables(cells: Sequence[Cell]) -> tuple[Table, ...]:
-    """RAGQuestEval's precision by CRUD-RAG's code and by the paper's formula 2, from the same judgements, and its recall, with
-    a row per task; no table if nothing was judged."""
+    """RAGQuestEval's precision by CRUD-RAG's code and by the paper's formula 2, from the same judgements, and its recall. One
+    row per task; no table without judgements."""
     rows: tuple[tuple[Any, ...], ...] = tuple(
         (cell.plan.task.name, *_quest_means(cell), len(cell.quests))
         for cell in cells
@@ -181,7 +181,7 @@ def _quest_means(cell: Cell) -> tuple[Estimate, ...]:
 
 
 def suite_notes(cells: Sequence[Cell]) -> tuple[str, ...]:
-    """The sentences below the tables: notes on the cells, and differences from the paper."""
+    """Sentences below the tables: notes on the cells, and differences from the paper."""
     notes = [note for cell in cells for note in _notes_of_cell(cell)]
     first = cells[0].plan
     if first.request.workspace.llm(first.request.llm).backend == READER:
@@ -218,11 +218,11 @@ QUEST_NOTES = {
     "quest_unanswerable": "have no question that the reference answers; RAGQuestEval counts 0 for them",
     "quest_nothing_answered": "answer none of the questions; RAGQuestEval counts 0 for them",
 }
-"""A cell's count → the end of its sentence."""
+"""Count of a cell → the end of its sentence."""
 
 
 def left_out_notes(plan: CellPlan) -> Iterator[str]:
-    """A sentence for each reason why records of a task are in no cell."""
+    """A sentence for each reason why a cell omits some of a task's records."""
     for why, ids in plan.records.left_out.items():
         yield f"{plan.task.name}: {len(ids)} of {plan.records.total} records {why} and were left out: {list_names(ids)}."
 
@@ -244,7 +244,7 @@ def _notes_of_cell(cell: Cell) -> Iterator[str]:
 
 
 def _find_retriever(request: ExperimentRequest, settings: CrudSettings) -> tuple[str, int, str]:
-    """(retriever, k, separator of documents); '' for the retriever that is not built yet. Raises UsageError."""
+    """(retriever, k, document separator); '' for a retriever that is not built yet. Raises UsageError."""
     index, join = settings.index, settings.answering.join
     if not settings.k:
         return "", 0, separator(join, words=False)
@@ -262,7 +262,7 @@ def _find_retriever(request: ExperimentRequest, settings: CrudSettings) -> tuple
 def crud_tasks(
     request: ExperimentRequest, settings: CrudSettings, tasks: tuple[CrudTask, ...]
 ) -> Experiment:
-    """These tasks, one cell each."""
+    """Run these tasks, one cell each."""
     answering = settings.answering
     records = read_tasks(request.workspace.data(settings.data, DATA_IS), tasks)
     wording = wording_in(answering, tasks)
@@ -270,7 +270,7 @@ def crud_tasks(
     if k and not index:
         base = Config(CHUNK, 0, "", WORDS, k, request.llm)
         recipe = index_recipes(request, settings.documents, base)[WORDS]
-        for task in tasks:  # all errors come before the index is built
+        for task in tasks:  # raise all errors before building the index
             plan_cell(request, answering, task, records[task.name], ("", k, between))
         index = (yield IndexRequest("BM25 over the documents", recipe)).name
     plans = [
@@ -314,7 +314,7 @@ def crud(request: ExperimentRequest) -> Experiment:
 
 
 def crud_task(request: ExperimentRequest, task: CrudTask) -> Experiment:
-    """One task."""
+    """Run one task."""
     return (yield from crud_tasks(request, request.read(CrudSettings), (task,)))
 
 

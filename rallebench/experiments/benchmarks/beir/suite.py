@@ -134,9 +134,7 @@ def beir(request: ExperimentRequest) -> Experiment:
         for system, recipe in each.systems.items():
             label = f"{each.name} {system}"
             index = yield from request_index(label, system, recipe, transient=True)
-            chain = prepared_chain(
-                request, RETRIEVE, index, depth + 1
-            )  # one document may be the query itself
+            chain = prepared_chain(request, RETRIEVE, index, depth + 1)  # one hit may be the query
             run = ranked_run(
                 *(label, each.name, each.examples, chain, columns, {"": by_grade}), file=each.folder
             )
