@@ -1,1 +1,1 @@
-"""Runs, experiments, data, models and chains as they are read: values for the front ends, never HTML."""
+"""Read-only values for the front ends: runs, experiments, data, models and chains. Never HTML."""

@@ -1,4 +1,4 @@
-"""Agents for a front end: workflows, environments, their settings, and the outcome of an episode."""
+"""Agents for a front end: workflows, environments, their settings, and how an episode ended."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rallebench.workflows.trees import Node, read_tree
 
 
 def workflows() -> dict[str, str]:
-    """Workflow → a line about it; those of papers' suites are left out."""
+    """Workflow → description, without the workflows of published suites."""
     return {name: WORKFLOWS.entry(name).about for name in agent_workflows()}
 
 
 def environments() -> tuple[str, ...]:
-    """All environments."""
+    """Return the names of all environments."""
     return ENVIRONMENTS.names()
 
 
@@ -27,24 +27,24 @@ def needs_environment(workflow: str) -> bool:
 
 
 def needs_python(workflow: str) -> bool:
-    """Return whether a workflow runs programs that the model writes."""
+    """Return whether a workflow runs programs written by the model."""
     return bool(WORKFLOWS.entry(workflow).traits.get("needs_python"))
 
 
 def forms(workflow: str, environment: str) -> dict[str, Setting]:
-    """The settings of a workflow, and those of its environment as ``env.NAME``."""
+    """Return the settings of a workflow, and its environment's settings as ``env.NAME``."""
     own = dict(WORKFLOWS.entry(workflow).form)
     theirs = ENVIRONMENTS.entry(environment).form if needs_environment(workflow) else {}
     return {**own, **{f"env.{name}": setting for name, setting in theirs.items()}}
 
 
 def meaning(stop_reason: str) -> str:
-    """A stop reason in words."""
+    """Describe a stop reason."""
     return REASONS.get(stop_reason, stop_reason.replace("_", " "))
 
 
 def is_right(episode: Episode | None, example: Example) -> bool | None:
-    """Return whether the answer of an episode equals an accepted one; None where that is unknown."""
+    """Return whether an episode's answer equals an accepted one; None if unknown."""
     if episode is None or episode.error or not example.gold.answers:
         return None
     value = score_episode(episode, example, ["em"])[0].value
@@ -52,5 +52,5 @@ def is_right(episode: Episode | None, example: Example) -> bool | None:
 
 
 def search_tree(steps: Sequence[Step]) -> tuple[Node, ...]:
-    """The nodes of a search workflow, in the order of the search; () for others."""
+    """Return the nodes of a search workflow, in search order; () for other workflows."""
     return read_tree(steps)

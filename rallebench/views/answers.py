@@ -1,4 +1,4 @@
-"""One question at a time: templates, agents, answers, and steps as JSON."""
+"""Single questions: rendered templates, agents, answers, and steps as JSON."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ def render_template(
     earlier: Mapping[str, Sequence[str]],
     documents_file: Path | None,
 ) -> str:
-    """A template with everything filled in. ``earlier``: ``prompt``, ``response`` and ``wiki_id_title`` of the actions before.
+    """Render a template completely. ``earlier``: ``prompt``, ``response`` and ``wiki_id_title`` of the earlier
+    actions.
 
-    ``documents_file``: a JSON list with one list of passages per action. Raises BadFileError, TemplateError.
+    ``documents_file``: a JSON list that holds a list of passages for each action. Raises BadFileError, TemplateError.
     """
     documents = read_json(documents_file) if documents_file else []
     if not isinstance(documents, list) or not all(isinstance(row, list) for row in documents):
@@ -44,7 +45,9 @@ def render_template(
 
 @dataclass(frozen=True, slots=True)
 class ShownStep:
-    """A step for people and programs. ``cost``: of a request to a model, whose tokens and dollars are None if unknown; else None."""
+    """A step for display and JSON. ``cost``: for model requests only, otherwise None; tokens and dollars are None if
+    unknown.
+    """
 
     step: Step
     cost: StepCost | None = None
@@ -57,7 +60,7 @@ class ShownStep:
 
     @property
     def target(self) -> str:
-        """The retriever, the model or the tool; '' for an identity."""
+        """The retriever, model or tool; '' for an identity action."""
         request = self.step.request
         if isinstance(request, Retrieve):
             return request.retriever
@@ -101,7 +104,9 @@ class ShownStep:
 
 @dataclass(frozen=True, slots=True)
 class ShownAnswer:
-    """The answer to a question. ``stop_reason`` and ``pieces``: the end and the transcript of an agent's episode, else None."""
+    """The answer to a question. ``stop_reason`` and ``pieces``: how an agent's episode ended, and its transcript;
+    None for a chain.
+    """
 
     text: str
     steps: tuple[ShownStep, ...]
@@ -141,19 +146,19 @@ def show_step(step: Step, prices: Prices | None = None) -> ShownStep:
 
 
 def hits_json(hits: Sequence[Hit]) -> list[Json]:
-    """Hits with their rank, from 1."""
+    """Return hits as JSON with ranks from 1."""
     return [{"rank": rank, **hit_to_json(hit)} for rank, hit in enumerate(hits, 1)]
 
 
 def search_queries(
     backends: Backends, name: str, queries: Sequence[str], k: int
 ) -> tuple[list[tuple[Hit, ...]], tuple[str, ...]]:
-    """The hits of each query from a loaded retriever, and warnings about judgements that could not be read."""
+    """Return the hits of each query from a loaded retriever, and warnings about unreadable judgements."""
     before = judgements([name], backends)
     hits = backends.retrievers[name].search(queries, k)
     return hits, unread(before, judgements([name], backends))
 
 
 def hit_json(hit: Hit) -> Json:
-    """A hit with its passage and score."""
+    """Return a hit's passage and score as JSON."""
     return hit_to_json(hit)

@@ -1,4 +1,4 @@
-"""Everything that a user can name in a workspace, with its settings, card and defaults."""
+"""Everything that a user can name in a workspace, with settings, cards and defaults."""
 
 from __future__ import annotations
 
@@ -57,12 +57,14 @@ _LISTS: Mapping[str, Callable[[], tuple[str, ...]]] = {
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """The names of a registry, or of one of the fixed lists."""
+    """Return the names in a registry or in one of the fixed lists."""
     return _LISTS[kind]() if kind in _LISTS else REGISTRIES[kind].names()
 
 
 def entry(kind: str, name: str) -> Entry[Any]:
-    """A registered thing: its line, traits and settings. Raises NotFoundError with the nearest names."""
+    """Return a registered item with its description, traits and settings. Raises NotFoundError with the nearest
+    names.
+    """
     return REGISTRIES[kind].entry(name)
 
 
@@ -80,12 +82,13 @@ _NAMED: Mapping[str, Callable[[WorkspaceFolder], Iterable[str]]] = {
     "run": lambda workspace: [run.name for run in list_runs(workspace.runs)],
     "metric": lambda _: METRICS.plain_names(),
 }
-"""Kind that a setting may name → the names of that kind in a workspace; files and folders are in no list."""
+"""Kind of setting → function that lists the names of that kind in a workspace; files and folders are not listed."""
 
 
 def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str, list[str]]:
-    """Setting → the values to offer: of a list those worth comparing, then the names that the workspace has of the
-    setting's kind. Settings that name nothing, and paths for which nothing is there, are left out."""
+    """Setting → values to offer: first values worth comparing, for lists, then the workspace's names of the
+    setting's kind. Settings without any values to offer are left out.
+    """
     nouns = {noun for setting in form.values() for noun in setting.kinds_named}
     names = {noun: list(_NAMED[noun](workspace)) for noun in nouns if noun in _NAMED}
     offered = {}
@@ -99,12 +102,12 @@ def choices(workspace: WorkspaceFolder, form: Mapping[str, Setting]) -> dict[str
 
 
 def encoder_lines() -> dict[str, str]:
-    """Return the encoders that open by their name alone, each with a line about it."""
+    """Return the encoders that need no settings, each with a description."""
     return encoders()
 
 
 def llm_presets() -> Mapping[str, Preset]:
-    """Return the presets of language models by name, ordered by group. Raises BadFileError for a damaged file."""
+    """Return the presets of language models by name, ordered by group. Raises BadFileError if a file is damaged."""
     return presets()
 
 
@@ -114,7 +117,7 @@ def takes_encoder(kind: str) -> bool:
 
 
 def registry_entries(kind: str) -> list[dict[str, Any]]:
-    """Every entry of a registry with its settings, JSON-able."""
+    """Return every entry of a registry with its settings, as JSON."""
     return [_entry_json(entry(kind, name)) for name in names(kind)]
 
 

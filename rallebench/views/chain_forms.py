@@ -1,4 +1,4 @@
-"""A chain in every form for export and import, and the variables of its templates."""
+"""Export and import chains in several formats, and find the variables of their templates."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ FORMS = {
     "python": ("Python", ".py"),
     "command": ("Command line", ""),
 }
-"""Form → (its name, the ending of its file, "" for a form without a file)."""
+"""Format → (its name, its file suffix; "" for a format without files)."""
 
 NOT_IN_RALLE = frozenset({"documents", "history"})
-"""Variables that RaLLe's own templates do not have."""
+"""Variables that RaLLe's own templates do not support."""
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]
-    """YAML whose long templates read as text."""
+    """A YAML dumper that writes long templates as block text."""
 
 
 def _represent(dumper: Any, text: str) -> Any:
@@ -47,7 +47,7 @@ _Dumper.add_representer(str, _represent)
 
 
 def code(workspace: WorkspaceFolder, chain: Chain, dataset: str, form: str) -> str:
-    """The chain in one of FORMS."""
+    """Return the chain in one of FORMS."""
     if form == "json":
         return json.dumps(chain_to_json(chain), ensure_ascii=False, indent=2) + "\n"
     if form == "yaml":
@@ -63,22 +63,22 @@ def code(workspace: WorkspaceFolder, chain: Chain, dataset: str, form: str) -> s
 
 
 def draft(chain: Chain) -> Json:
-    """The chain in the form of its file."""
+    """Return the chain as in its file."""
     return chain_to_json(chain)
 
 
 def read_draft(value: Json) -> Chain:
-    """The chain of a draft. Raises BadFileError."""
+    """Parse a draft as a chain. Raises BadFileError."""
     return chain_from_json(value)
 
 
 def read_generation(settings: Json, place: str) -> Json:
-    """The checked generation settings of an action. Raises BadFileError about ``place``."""
+    """Check the generation settings of an action and return them as JSON. Raises BadFileError that names ``place``."""
     return checked_generation(settings, place)
 
 
 def commands(workspace: WorkspaceFolder, chain: str, dataset: str) -> str:
-    """The command lines that run a saved chain and ask it."""
+    """Return the commands that run a saved chain and ask it a question."""
     space = workspace
     where = f"--workspace {shlex.quote(str(space.path))}"
     if space.base is not None:
@@ -91,7 +91,7 @@ def commands(workspace: WorkspaceFolder, chain: str, dataset: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """A chain's name as the name of a file.
+    """Turn a chain's name into a file name.
 
     >>> file_stem("retrieve-read/06 nq"), file_stem("../..")
     ('retrieve-read-06-nq', 'chain')
@@ -100,7 +100,7 @@ def file_stem(name: str) -> str:
 
 
 def caveat(workspace: WorkspaceFolder, chain: Chain, form: str) -> str:
-    """A warning for the user of a form, "" if there is none."""
+    """Return a warning about a format; "" if there is none."""
     if form == "command" and not is_saved(workspace, chain):
         return "The chain has unsaved changes. Save it first, then the command finds it."
     missing = sorted(variables(chain) & NOT_IN_RALLE) if form == "ralle" else []
@@ -113,7 +113,7 @@ def caveat(workspace: WorkspaceFolder, chain: Chain, form: str) -> str:
 
 
 def variables(chain: Chain) -> set[str]:
-    """The variables in the templates of a chain; a malformed template has none."""
+    """Return the variables in a chain's templates; malformed templates have none."""
     used: set[str] = set()
     for action in chain.actions:
         try:
@@ -124,7 +124,7 @@ def variables(chain: Chain) -> set[str]:
 
 
 def read_file(path: Path, name: str) -> Chain:
-    """The chain of a file; messages call it ``name``. Raises UsageError."""
+    """Read a chain from a file, called ``name`` in messages. Raises UsageError."""
     try:
         return load_chain_file(path)
     except RalleError as error:
@@ -132,7 +132,7 @@ def read_file(path: Path, name: str) -> Chain:
 
 
 def read_text(text: str) -> Chain:
-    """The chain of a text: JSON if it begins like JSON, else YAML. Raises UsageError."""
+    """Parse a chain from text: JSON if it starts like JSON, otherwise YAML. Raises UsageError."""
     text = text.strip()
     if not text:
         raise UsageError("There is no text to read; paste a chain, or choose a file.")
@@ -143,7 +143,7 @@ def read_text(text: str) -> Chain:
 
 
 def unknown_targets(workspace: WorkspaceFolder, chain: Chain) -> list[str]:
-    """The models and indexes of the chain that this workspace does not know."""
+    """Return the chain's models and indexes that this workspace does not have."""
     space, missing = workspace, []
     for number, action in enumerate(chain.actions, 1):
         try:

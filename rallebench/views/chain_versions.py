@@ -1,4 +1,4 @@
-"""Earlier versions of saved chains: a chain that is saved over another one of its name keeps it as a version."""
+"""Earlier versions of saved chains. Saving over an existing chain keeps the old one as a version."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a chain. ``time``: seconds since the epoch, when it was saved or executed; ``number``: of a saved one,
-    from 1, the oldest that is kept."""
+    """A version of a chain. ``time``: when it was saved or run, in seconds since the epoch; ``number``: for saved
+    versions, counted from 1, the oldest kept.
+    """
 
     chain: Chain
     time: float
@@ -23,7 +24,7 @@ class Version:
 
 
 def versions(workspace: WorkspaceFolder, name: str) -> list[Version]:
-    """A saved chain and its earlier versions, the newest first; files that cannot be read are left out."""
+    """Return a saved chain and its earlier versions, newest first; unreadable files are left out."""
     chains = workspace.path / "chains"
     files = {f: f.stem for f in (chains / VERSIONS / name).glob("*.json")} if name else {}
     if (now := chains / f"{name}.json").is_file():
@@ -37,7 +38,7 @@ def versions(workspace: WorkspaceFolder, name: str) -> list[Version]:
 
 
 def replaced_by(workspace: WorkspaceFolder, name: str, known: Chain | None) -> Version | None:
-    """The saved chain that saving under ``name`` would replace, None where there is none or it is ``known``."""
+    """Return the saved chain that saving under ``name`` would replace; None if there is none or it is ``known``."""
     newest = (
         next(iter(versions(workspace, name)), None) if name in workspace.chain_paths() else None
     )
@@ -47,7 +48,7 @@ def replaced_by(workspace: WorkspaceFolder, name: str, known: Chain | None) -> V
 
 
 def is_saved(workspace: WorkspaceFolder, chain: Chain) -> bool:
-    """Return whether the workspace has a chain of this name with these very actions."""
+    """Return whether the workspace has a chain of this name with exactly these actions."""
     if chain.name not in workspace.chain_paths():
         return False
     try:

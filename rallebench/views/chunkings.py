@@ -1,4 +1,4 @@
-"""The chunking of documents as it is chosen in a form, and its cuts in a text."""
+"""Choose the chunking of documents in a form, and preview its cuts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from rallebench.core.errors import UsageError
 from rallebench.corpora import chunking
 
 BY_ENCODER, WHOLE, OWN = "default", "whole", "own"
-"""Sentences as long as the encoder reads; whole rows and documents; settings of the user's own. Any other choice is a preset."""
+"""Choices besides the presets: sentences up to the encoder's limit, whole rows and documents, and the user's own
+settings.
+"""
 
 
 def presets() -> dict[str, Chunking]:
@@ -16,7 +18,7 @@ def presets() -> dict[str, Chunking]:
 
 
 def preset_name(value: Chunking | None) -> str:
-    """Return the choice that gives this chunking."""
+    """Return the choice that stands for this chunking."""
     if value is None:
         return WHOLE
     if value.tokenizer:
@@ -27,7 +29,7 @@ def preset_name(value: Chunking | None) -> str:
 def read(
     choice: str, encoder: str, size: int | None, overlap: int | None, how: str, unit: str
 ) -> Chunking | None:
-    """Return the chosen chunking, None for whole rows and documents. Raises UsageError."""
+    """Return the chosen chunking; None for whole rows and documents. Raises UsageError."""
     if choice == WHOLE:
         return None
     if choice == BY_ENCODER:
@@ -43,6 +45,6 @@ def read(
 def cuts(
     text: str, value: Chunking | None, document: str = "", title: str = ""
 ) -> list[tuple[int, int]]:
-    """Return the (start, end) of every chunk of a text, which is one chunk without a chunking."""
+    """Return the (start, end) of every chunk of a text. Without a chunking, the text is one chunk."""
     spans = chunking.spans(text, value, document, title) if value else []
     return spans or [(0, len(text))]

@@ -1,4 +1,4 @@
-"""Stored runs compared and analysed, as JSON documents and tables."""
+"""Compare and analyse stored runs, as JSON documents and tables."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 @dataclass(frozen=True, slots=True)
 class RunsBesideFirst:
-    """Runs compared with the first. ``pair``: the difference of exactly two; ``tables``: of three or more runs, every metric and
-    the differences."""
+    """Runs compared with the first. ``pair``: the difference between exactly two runs; ``tables``: for three or more
+    runs, every metric and the differences.
+    """
 
     comparison: Comparison
     pair: PairedComparison | None
@@ -42,7 +43,7 @@ class RunsBesideFirst:
 
     @property
     def over_all(self) -> tuple[CorpusScore, ...]:
-        """The corpus-level score of each run by the metric of the differences; () if it has none."""
+        """The corpus-level score of each run by the chosen metric; () if it has none."""
         return self.comparison.corpus_level.get(self.comparison.metric, ())
 
     def to_json(self) -> Json:
@@ -83,7 +84,7 @@ class RunsBesideFirst:
 
 
 def compare(runs: Sequence[RunFolder], metric: str = "") -> RunsBesideFirst:
-    """Compare runs with the first. Raises UsageError without a common score."""
+    """Compare runs with the first. Raises UsageError if they share no score."""
     costs = tuple(map(stored_cost, runs))
     if len(runs) == 2:
         compared, pair = compare_two(runs[0], runs[1], metric, every=False)
@@ -92,7 +93,7 @@ def compare(runs: Sequence[RunFolder], metric: str = "") -> RunsBesideFirst:
 
 
 def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:
-    """The named runs, for a suite its runs. Raises UsageError for a suite that has not ended."""
+    """Return the named runs, replacing each suite by its runs. Raises UsageError if a suite has not finished."""
     runs: list[str] = []
     store = ExperimentStore(workspace.path)
     suites = [name for name in store.names() if store.find_noun(name) == "suite"]
@@ -123,13 +124,15 @@ def analyse_agents(
     reference: str = "",
     sizes: Mapping[str, float] | None = None,
 ) -> Analysis:
-    """An aspect of runs of agents. Raises UsageError."""
+    """Analyse one aspect of runs of agents. Raises UsageError."""
     runs = read([RunFolder.open(workspace.runs, name) for name in names], original=original)
     return analyse(runs, aspect, AnalysisOptions(original, reference, sizes or {}))
 
 
 def read_sizes(pairs: Sequence[str], flag: str = "") -> dict[str, float]:
-    """Model → billions of parameters, of ``MODEL=B`` each. ``flag``: before the pair in the sentence. Raises UsageError."""
+    """Parse ``MODEL=B`` pairs: model → billions of parameters. ``flag``: precedes the pair in the error. Raises
+    UsageError.
+    """
     sizes: dict[str, float] = {}
     for pair in pairs:
         model, _, number = pair.rpartition("=")

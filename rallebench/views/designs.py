@@ -1,4 +1,4 @@
-"""The fields that an experiment may vary, the values to choose from, and its request from a person's choices."""
+"""The fields that an experiment may vary, the values on offer, and the request made from the user's choices."""
 
 from __future__ import annotations
 
@@ -29,15 +29,17 @@ from rallebench.views.lists import line
 from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS = "prompts/variants"
-"""The folder of a workspace with the prompts that sweeps vary: a file each, so that its sweep can be continued."""
+"""Folder of a workspace with the prompts that sweeps vary, one file each, so that a sweep can be continued."""
 Choice = tuple[str, str]
 """(value, its label)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A field that a sweep may vary. ``name``: as the sweep names it; ``choices``: values that are offered; ``current``: the
-    chain's own value, "" if none; ``kind``: choice, number, prompt, or text, where ``own`` values may be added but to a choice."""
+    """A field that a sweep may vary. ``name``: its name in the sweep; ``choices``: values on offer; ``current``: the
+    chain's own value, "" if none; ``kind``: choice, number, prompt or text. All kinds except choice accept typed
+    (``own``) values.
+    """
 
     name: str
     label: str
@@ -47,12 +49,12 @@ class Variable:
 
     @property
     def own(self) -> bool:
-        """True if values may be typed."""
+        """True if the user may type values."""
         return self.kind != "choice"
 
 
 def variables(workspace: WorkspaceFolder, chain: Chain) -> dict[str, Variable]:
-    """Everything of a chain that a sweep may vary, the most usual first."""
+    """Return all fields of a chain that a sweep may vary, the most common first."""
     return {variable.name: variable for variable in _variables(workspace, chain)}
 
 
@@ -113,7 +115,9 @@ def _numbers(
 
 
 def prompts(workspace: WorkspaceFolder, chain: Chain, action: int) -> dict[str, str]:
-    """Name → template for action number ``action``: the chain's own, its earlier versions', other chains'. Each text once."""
+    """Name → template for action number ``action``, from the chain itself, its earlier versions and other chains.
+    Each text appears once.
+    """
     own = chain.actions[action - 1]
     texts = {"as it is": own.template}
     versions = chain_versions.versions(workspace, chain.name)[:9]
@@ -122,7 +126,7 @@ def prompts(workspace: WorkspaceFolder, chain: Chain, action: int) -> dict[str, 
         try:
             named.append((name, load_chain_file(path)))
         except RalleError:
-            continue  # a damaged chain: Build shows its error
+            continue  # Build reports the error of a damaged chain
     for name, other in named:
         if action <= len(other.actions) and other.actions[action - 1].kind == own.kind:
             template = other.actions[action - 1].template
@@ -137,8 +141,9 @@ def factors(
     chosen: Mapping[str, Sequence[str]],
     typed: Mapping[str, str],
 ) -> list[str]:
-    """The ``field=value,value`` texts of a sweep. ``chosen``: field → values, of a prompt its names; ``typed``: name → prompt
-    that was written for the sweep. Raises UsageError for a field without a value."""
+    """Return the ``field=value,value`` texts of a sweep. ``chosen``: field → values, or names of prompts; ``typed``:
+    name → prompt written for the sweep. Raises UsageError if a field has no value.
+    """
     known = variables(workspace, chain)
     texts = []
     for name, values in chosen.items():
@@ -155,12 +160,12 @@ def factors(
 
 
 def _wrap(value: str) -> str:
-    """A value in brackets, where a comma belongs to it."""
+    """Put a value in brackets if it contains a comma."""
     return f"({value})" if "," in value and not set(value) & set("()") else value
 
 
 def _prompt_file(workspace: WorkspaceFolder, name: str, offered: Mapping[str, str]) -> str:
-    """The file of a prompt; an equal one is used again, another one of its name stays."""
+    """Return the file of a prompt. An identical file is reused; a different file of that name is not overwritten."""
     if name not in offered:
         raise UsageError(f"There is no prompt {name!r} any more; choose another.")
     folder = workspace.path.resolve() / PROMPTS
@@ -177,7 +182,9 @@ def _prompt_file(workspace: WorkspaceFolder, name: str, offered: Mapping[str, st
 
 
 def suites() -> dict[str, list[str]]:
-    """Benchmark → the names of its suites. A suite that names no benchmark stands under its own first word."""
+    """Benchmark → names of its suites. A suite that names no benchmark is listed under the first word of its own
+    name.
+    """
     groups: dict[str, list[str]] = {name: [] for name in benchmarks()}
     for name in SUITES.names():
         groups.setdefault(benchmark_name(name), []).append(name)
@@ -185,7 +192,7 @@ def suites() -> dict[str, list[str]]:
 
 
 def benchmark_name(suite: str) -> str:
-    """The name of the benchmark of a suite.
+    """Return the name of a suite's benchmark.
 
     >>> benchmark_name("beir"), benchmark_name("mine-first")
     ('beir', 'mine')
@@ -195,7 +202,7 @@ def benchmark_name(suite: str) -> str:
 
 
 def benchmark_title(name: str) -> str:
-    """The title of a benchmark; its name where a plug-in registers no more than suites.
+    """Return the title of a benchmark, or its name if a plug-in registers only suites.
 
     >>> benchmark_title("beir"), benchmark_title("mine")
     ('BEIR', 'mine')
@@ -205,7 +212,7 @@ def benchmark_title(name: str) -> str:
 
 
 def suite_part(suite: str) -> str:
-    """The part of its benchmark that a suite plays, in words; '' for the whole benchmark.
+    """Describe the part of the benchmark that a suite covers; '' for the whole benchmark.
 
     >>> suite_part("beir"), suite_part("mine-all-moons")
     ('', 'all moons')
@@ -214,7 +221,7 @@ def suite_part(suite: str) -> str:
 
 
 def first_suite(benchmark: str = "") -> str:
-    """The suite to offer first of a benchmark, or of all benchmarks; the first of its suites where it declares none."""
+    """Return the suite to offer first, for one benchmark or all; if a benchmark declares none, its first suite."""
     known, names = benchmarks(), suites()
     name = benchmark if benchmark in names else next(iter(names))
     declared = known[name].first_suite if name in known else ""
@@ -222,19 +229,19 @@ def first_suite(benchmark: str = "") -> str:
 
 
 def first_table(benchmark: str) -> str:
-    """The printed table to show beside a benchmark's results, '' if it declares none."""
+    """Return the published table to show beside a benchmark's results; '' if it declares none."""
     known = benchmarks().get(benchmark)
     return known.first_table if known else ""
 
 
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
-    """(the line about a published benchmark, whether it asks a model, its settings). Raises NotFoundError."""
+    """Return (description, whether it uses a model, settings) of a published benchmark. Raises NotFoundError."""
     entry = SUITES.entry(name)
     return line(entry), bool(entry.traits.get("asks", True)), entry.form
 
 
 def suite_sets(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
-    """The sets that a published benchmark can take of a folder, none where ``data`` names no folder."""
+    """Return the sets that a published benchmark finds in a folder; none if ``data`` is not a folder."""
     inside = SUITES.entry(suite).traits.get("sets")
     with suppress(RalleError, OSError):
         folder = workspace.data(data, "a folder")
@@ -243,7 +250,7 @@ def suite_sets(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
 
 
 def advanced_settings(form: Mapping[str, Setting]) -> list[str]:
-    """The settings of a published benchmark that a first run leaves as they are."""
+    """Return the settings of a published benchmark that can stay at their defaults in a first run."""
     return [name for name, setting in form.items() if setting.advanced]
 
 
@@ -253,7 +260,7 @@ def advanced_settings(form: Mapping[str, Setting]) -> list[str]:
 def search_knobs(
     workspace: WorkspaceFolder, indexes: Sequence[str]
 ) -> dict[str, tuple[Setting, list[str]]]:
-    """Setting of the search of these indexes → (its declaration, the values that are tried by themselves)."""
+    """Search setting of these indexes → (its declaration, the values that are tried by default)."""
     kind_of = {**STARTER_INDEXES, **{n: m.kind for n, m in workspace.manifests().items()}}
     knobs: dict[str, tuple[Setting, list[str]]] = {}
     for kind in dict.fromkeys(kind_of[name] for name in indexes if name in kind_of):
@@ -265,13 +272,13 @@ def search_knobs(
     return knobs
 
 
-# experiments that are continued
+# continuing experiments
 
 
 def stored_request(
     workspace: WorkspaceFolder, name: str, *, allow_python: bool = False
 ) -> ExperimentRequest:
-    """The request of an experiment that was begun: the same again continues it. Raises UsageError."""
+    """Return the request of a started experiment; running it again continues the experiment. Raises UsageError."""
     stored = ExperimentStore(workspace.path).open(name)
     request, resume = stored.request, {"resume": True} if stored.kind == "batch" else {}
     return ExperimentRequest(
@@ -287,14 +294,15 @@ def stored_request(
 
 
 def base_chain(settings: Mapping[str, Any]) -> Chain:
-    """The chain that a sweep varies, without its description."""
+    """Return the chain that a sweep varies, without its description."""
     return replace(chain_from_json(settings["chain"]), about="")
 
 
 @dataclass(frozen=True, slots=True)
 class Variation:
-    """The fields and values that a stored sweep varied. ``values``: field → values, of prompts their names; ``prompts``: name
-    → text."""
+    """The fields and values varied by a stored sweep. ``values``: field → values, or names of prompts; ``prompts``:
+    name → text.
+    """
 
     chain: Chain
     values: Mapping[str, Sequence[str]]
@@ -302,7 +310,7 @@ class Variation:
 
 
 def stored_variation(settings: Mapping[str, Any]) -> Variation:
-    """The variation of a stored sweep, as ``factors`` takes it."""
+    """Return the variation of a stored sweep, in the form that ``factors`` accepts."""
     values: dict[str, Sequence[str]] = {}
     texts: dict[str, str] = {}
     for text in settings["vary"]:
@@ -314,7 +322,7 @@ def stored_variation(settings: Mapping[str, Any]) -> Variation:
 
 
 def form_values(suite: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a stored benchmark as a form has them."""
+    """Return the settings of a stored benchmark as form values."""
     known = SUITES.entry(suite).form
     return {
         name: ("on" if value else "") if known[name].kind is bool else str(value)

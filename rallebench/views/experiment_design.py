@@ -1,4 +1,4 @@
-"""A new experiment as one window has chosen it, and its request."""
+"""A new experiment as designed in one window, and its request."""
 
 from __future__ import annotations
 
@@ -23,9 +23,11 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 @dataclass
 class Design:
-    """The choices of one window. ``vary``: field → values; ``own``: field → values that were typed; ``prompts``: name → text of
-    a prompt that was written here; ``settings``: benchmark → setting → value as it was typed; ``auto``: the name if none is
-    typed; ``knobs``: search setting → values; ``searched``: the indexes for which the dataset was chosen last."""
+    """The choices of one window. ``vary``: field → values; ``own``: field → typed values; ``prompts``: name → text
+    of a prompt written here; ``settings``: benchmark → setting → typed value; ``auto``: the name used if none is
+    typed; ``knobs``: search setting → values; ``searched``: the indexes when the dataset was last chosen
+    automatically.
+    """
 
     kind: str = "sweep"
     chain: str = ""
@@ -54,7 +56,7 @@ class Design:
 
     @property
     def shape(self) -> str:
-        """Changes where the steps have other fields than before."""
+        """Key that changes when the form needs other fields."""
         return repr(
             (
                 self.kind,
@@ -71,7 +73,7 @@ class Design:
 def build_request(
     workspace: WorkspaceFolder, design: Design, chain: Chain, *, allow_python: bool = False
 ) -> ExperimentRequest:
-    """The choices as a request. Raises UsageError, NotFoundError."""
+    """Turn the choices into a request. Raises UsageError, NotFoundError."""
     limit, seed = (
         _whole(design.limit, "The number of questions", 1),
         _whole(design.seed, "The seed", 0) or 0,
@@ -140,7 +142,9 @@ def build_request(
 
 
 def take(workspace: WorkspaceFolder, design: Design, name: str) -> None:
-    """Put the settings of an earlier experiment into a design, which keeps what that kind does not have. Raises NotFoundError."""
+    """Copy the settings of an earlier experiment into a design. Choices unrelated to its kind are kept. Raises
+    NotFoundError.
+    """
     stored = designs.stored_request(workspace, name)
     settings = stored.settings
     design.kind = "suite" if stored.kind in SUITES else stored.kind
@@ -170,8 +174,9 @@ def take(workspace: WorkspaceFolder, design: Design, name: str) -> None:
 
 
 def fit_dataset(workspace: WorkspaceFolder, design: Design, indexes: Iterable[str]) -> None:
-    """For indexes that are new to the design, choose the dataset that fits their corpus where the chosen one has no gold page
-    in it. Once: another choice of the user stays."""
+    """If the chosen dataset has no gold page in the corpus of newly chosen indexes, choose the dataset that fits
+    best. This happens once per choice of indexes, so a later choice by the user stays.
+    """
     searched = tuple(indexes)
     known = {**STARTER_INDEXES, **workspace.manifests()}
     if searched == design.searched or not searched or searched[0] not in known:
@@ -199,14 +204,14 @@ def _files(workspace: WorkspaceFolder, design: Design) -> list[Any]:
 
 
 def typed_settings(design: Design) -> dict[str, Any]:
-    """The settings of the benchmark as they were typed; in a new design its ticked boxes alone."""
+    """Return the benchmark's settings as typed; for a new design, only its ticked boxes."""
     _, _, known = designs.suite_about(design.suite)
     boxes = {n: "on" for n, s in known.items() if s.kind is bool and s.default}
     return design.settings.get(design.suite, boxes)
 
 
 def _parse_values(known: Mapping[str, Setting], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Typed settings as ``check_values`` takes them; what is empty has its default."""
+    """Convert typed settings for ``check_values``; empty ones take their defaults."""
     written: dict[str, Any] = {}
     for name, setting in known.items():
         value = values.get(name)
@@ -218,7 +223,7 @@ def _parse_values(known: Mapping[str, Setting], values: Mapping[str, Any]) -> di
 
 
 def _whole(text: str, label: str, least: int) -> int | None:
-    """A whole number, None for an empty text. Raises UsageError."""
+    """Parse a whole number; None for empty text. Raises UsageError."""
     if not text:
         return None
     try:
@@ -231,7 +236,7 @@ def _whole(text: str, label: str, least: int) -> int | None:
 
 
 def command(request: ExperimentRequest) -> str:
-    """The command line that runs the same, '' for a folder of chains and for a chain that is not saved under its name."""
+    """Return the equivalent command; '' for a folder of chains, and for a chain not saved under its name."""
     settings, verb = request.settings, request.kind
     words = ["--workspace", str(request.workspace.path), "--name", request.name]
     if verb == "baselines":

@@ -1,4 +1,4 @@
-"""The experiments of a workspace, a line each: title, winner, and whether the difference is more than chance."""
+"""The experiments of a workspace, one row each: title, winner, and whether the difference is more than chance."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_LISTED = 200
 DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
-"""Metrics of published benchmarks by which a part can be called the best."""
+"""Metrics of published benchmarks that can rank their parts."""
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
 ALMOST = 0.99
-"""The share of the best recall from which the fastest index wins."""
+"""The fastest index wins if it reaches this share of the best recall."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExperimentRow:
-    """An experiment in a line. ``winner``: the label of its best run, "" where none is or its runs do not compete; ``open``: why that has not won, "" where
-    it has; ``share``: whether that is a share; ``beside``: what the winner is compared with, in words;
-    ``sure``: whether the difference is more than chance, None where none was tested. ``ended``: whether its report is written;
-    ``automatic``: whether the program chose its name; ``problem``: why it cannot be read."""
+    """An experiment as one row. ``winner``: label of its best run, "" if no run wins or the runs do not compete;
+    ``open``: why none has won, "" if one has; ``share``: True if the mean is a share; ``beside``: description of the
+    runner-up or reference; ``sure``: True if the difference is more than chance, None if not tested. ``ended``: True
+    if its report is written; ``automatic``: True if the program chose its name; ``problem``: why it cannot be read.
+    """
 
     name: str
     kind: str
@@ -68,7 +69,7 @@ class ExperimentRow:
 
 
 def groups(workspace: WorkspaceFolder) -> list[ExperimentRow]:
-    """All experiments but dataset builders, the newest first. A damaged one is in the list with its problem."""
+    """Return all experiments except dataset builders, newest first. A damaged one is listed with its problem."""
     store = ExperimentStore(workspace.path)
     listed = []
     for name in store.names():
@@ -84,7 +85,7 @@ def groups(workspace: WorkspaceFolder) -> list[ExperimentRow]:
 
 
 def group(workspace: WorkspaceFolder, name: str) -> ExperimentRow:
-    """An experiment in a line. Raises UsageError if there is none, BadFileError for damaged files."""
+    """Return an experiment as one row. Raises UsageError if there is none, BadFileError for damaged files."""
     store = ExperimentStore(workspace.path)
     with store.reading(name):
         return _experiment_row(store.open(name), store.folder(name))
@@ -117,7 +118,7 @@ def _experiment_row(stored: StoredExperiment, folder: Path) -> ExperimentRow:
 
 
 def _is_automatic(stored: StoredExperiment) -> bool:
-    """Return whether a name was made of a time or of settings, and says less than the title."""
+    """Return whether a name was generated from a time or settings, and so says less than the title."""
     if re.search(r"^[a-z]+-\d{8}-\d{6}$", stored.name):
         return True
     request = stored.request
@@ -130,7 +131,7 @@ def _is_automatic(stored: StoredExperiment) -> bool:
 
 
 def experiment_title(stored: StoredExperiment) -> str:
-    """The title of an experiment: its fields, its paper or its kind."""
+    """Return the title of an experiment: its fields, its paper or its kind."""
     settings = stored.request.settings
     if stored.kind == "sweep":
         names = [field_label(text.partition("=")[0]) for text in settings.get("vary", ())]
@@ -143,12 +144,12 @@ def experiment_title(stored: StoredExperiment) -> str:
 
 
 def experiment_summary(stored: StoredExperiment) -> str:
-    """Its runs, its questions, its model."""
+    """Describe its runs, questions and model."""
     request = stored.request
     settings = request.settings
     count = len(stored.runs) or len(settings.get("indexes", ()))
     if stored.kind == "sweep" and stored.report is None:
-        with suppress(RalleError):  # a prompt's file may be gone
+        with suppress(RalleError):  # the file of a prompt may be missing
             count = len(sweep_variants(settings))
     noun = {"sweep": "variant", "tradeoff": "index", "batch": "chain"}.get(stored.kind, "run")
     plural = "indexes" if noun == "index" and count != 1 else f"{noun}{'s' * (count != 1)}"
@@ -158,7 +159,7 @@ def experiment_summary(stored: StoredExperiment) -> str:
 
 
 def field_label(name: str) -> str:
-    """A field of a chain in a word, as in "prompt" for ``2.template``."""
+    """Return a field of a chain as one word, such as "prompt" for ``2.template``."""
     number, dot, rest = name.partition(".")
     name = rest if dot else number
     names = {"template": "prompt", "retriever": "index", "llm": "model", "target": "model or index"}
@@ -169,7 +170,7 @@ def field_label(name: str) -> str:
 
 
 def _traits(name: str) -> Mapping[str, Any]:
-    """The traits of a metric; {} for one that is a benchmark's own."""
+    """Return the traits of a metric; {} for a benchmark's own metric."""
     try:
         return metric(name).traits
     except RalleError:
@@ -177,13 +178,13 @@ def _traits(name: str) -> Mapping[str, Any]:
 
 
 def decides(name: str) -> bool:
-    """Return whether a ranking may be by this metric: more or less of it is better."""
+    """Return whether a metric can rank runs, because higher or lower values are better."""
     traits = _traits(name)
     return bool(traits) and traits.get("higher_is_better", True) is not None
 
 
 def metric_label(name: str) -> str:
-    """A metric's label, its name where it has none."""
+    """Return a metric's label, or its name if it has no label."""
     return str(_traits(name).get("label", name))
 
 
@@ -198,8 +199,9 @@ def is_share(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The top of a ranking. ``equal``: variants with the score of the first, itself among them; ``alike``: others to
-    which no difference is shown; ``few``: whether the questions or their articles are too few to show one."""
+    """The top of a ranking. ``equal``: variants with the first one's score, including it; ``alike``: variants not
+    shown to differ from it; ``few``: True if there are too few questions or articles to show a difference.
+    """
 
     equal: list[str]
     alike: list[str]
@@ -207,14 +209,14 @@ class Standing:
 
     @property
     def open(self) -> str:
-        """Why the first has not won, in a few words; "" where it has."""
+        """Say briefly why the first has not won; "" if it has."""
         if len(self.equal) > 1:
             return f"{len(self.equal)} are equal"
         return f"{self.equal[0]} leads" if self.alike else ""
 
 
 def standing(rows: Sequence[VariantResult], name: str) -> Standing:
-    """Return whether the first of the variants, best first, has won by a metric."""
+    """Test whether the first of the variants, sorted best first, wins by a metric."""
     first = rows[0].metrics[name]
     equal, alike, few = [], [], first.n < FEW
     for row in rows:
@@ -254,20 +256,20 @@ def _with_variants(
 
 
 def _base_label(stored: StoredExperiment) -> str:
-    """The variant that is the chain as it is; "" if none is."""
+    """Return the label of the unchanged chain; "" if it is not among the variants."""
     settings = stored.request.settings
     if stored.kind != "sweep":
         return ""
     try:
         base, variants = base_chain(settings), sweep_variants(settings)
     except (RalleError, KeyError):
-        return ""  # a prompt's file is gone: the labels are in the report
+        return ""  # the file of a prompt is missing; the report has the labels
     same = (v.label for v in variants if not v.index and v.chain.actions == base.actions)
     return next(same, "")
 
 
 def plain_label(label: str) -> str:
-    """A variant's label in words: "k 5, prompt short".
+    """Return a variant's label in plain words: "k 5, prompt short".
 
     >>> plain_label("k=5, 2.template=short")
     'k 5, prompt short'
@@ -310,8 +312,9 @@ def _with_baselines(line: ExperimentRow, report: BaselinesReport) -> ExperimentR
 
 
 def _with_parts(line: ExperimentRow, report: SuiteReport, kind: str) -> ExperimentRow:
-    """The first figure of a table that the paper prints, too; else the parts by the first share that all have: the best of those
-    that compete, or the least and the most of those that do not."""
+    """Add the first figure that the paper prints too. Without one, add the parts' values of the first share that all
+    have: the best if the parts compete, otherwise the lowest and highest.
+    """
     for table in report.tables:
         if pair := _beside_paper(table):
             head, mean, printed = pair
@@ -339,12 +342,12 @@ def _with_parts(line: ExperimentRow, report: SuiteReport, kind: str) -> Experime
 
 
 def competing(kind: str) -> bool:
-    """Return whether the runs of an experiment are alternatives of which one can win."""
+    """Return whether the runs of an experiment are alternatives, so that one of them can win."""
     return bool(EXPERIMENTS.entry(kind).traits.get("competes", False))
 
 
 def _shares(parts: Sequence[PartResult], name: str) -> list[float]:
-    """The shares of a metric of which more is better, one a part; [] unless all parts have one."""
+    """Return each part's value of a metric if it is a share and higher is better; [] unless all parts have one."""
     if name.partition(":")[0] not in DECIDING:
         return []
     values = [part.metrics[name].value for part in parts if name in part.metrics]
@@ -353,7 +356,7 @@ def _shares(parts: Sequence[PartResult], name: str) -> list[float]:
 
 
 def _beside_paper(table: Table) -> tuple[str, Estimate, float] | None:
-    """(heading, our mean, the paper's figure) of the first column that both have."""
+    """Return (heading, our mean, the paper's figure) of the first column that both have."""
     ours = next((row for row in table.rows if not is_printed(str(row[0]))), None)
     printed = next((row for row in table.rows if is_printed(str(row[0]))), None)
     if ours is None or printed is None:
@@ -365,7 +368,7 @@ def _beside_paper(table: Table) -> tuple[str, Estimate, float] | None:
 
 
 def is_printed(name: str) -> bool:
-    """Return whether a row of a report's table is the paper's own.
+    """Return whether a row of a report's table comes from the paper.
 
     >>> is_printed("RGB's paper: ChatGPT"), is_printed("reader: right")
     (True, False)

@@ -1,4 +1,4 @@
-"""Requests for experiments from the settings that a user wrote."""
+"""Requests for experiments, parsed from the user's settings."""
 
 from __future__ import annotations
 
@@ -42,9 +42,10 @@ def sweep_request(
     seed: int = 0,
     **ranking: Any,
 ) -> tuple[ExperimentRequest, int]:
-    """The request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``, ``metric``, ``sampled``.
+    """Return the request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``,
+    ``metric``, ``sampled``.
 
-    Raises UsageError for factors that the chain does not have.
+    Raises UsageError if the chain lacks one of the fields to vary.
     """
     settings = sweep_settings(chain, factors, dataset, **ranking)
     request = ExperimentRequest(workspace, "", settings, limit, seed, kind="sweep", name=name)
@@ -54,7 +55,9 @@ def sweep_request(
 def sweep_plan(
     workspace: WorkspaceFolder, request: ExperimentRequest
 ) -> tuple[dict[str, Any], list[str]]:
-    """The runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError for a variant that could not run."""
+    """Return the runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError if a variant
+    cannot run.
+    """
     variants = sweep_variants(request.settings)
     for variant in variants:
         check_chain(workspace, variant.chain)
@@ -92,7 +95,7 @@ def tradeoff_request(
     knobs: Sequence[str],
     flag: str = "",
 ) -> ExperimentRequest:
-    """The request for an index trade-off. ``knobs``: ``KEY=V,V`` each, ``flag`` is their flag. Raises UsageError."""
+    """Return the request for an index trade-off. ``knobs``: ``KEY=V,V`` texts, given by ``flag``. Raises UsageError."""
     swept = read_swept(knobs, f"{flag} ".lstrip())
     settings = tradeoff_settings(list(indexes), dataset, k=k, swept=swept)
     return ExperimentRequest(workspace, "", settings, limit, kind="tradeoff", name=name)
@@ -112,8 +115,9 @@ def suite_request(
     seed: int = 0,
     allow_python: bool = False,
 ) -> ExperimentRequest:
-    """The request for a suite from settings as they were written. Several models become the setting of a suite that
-    compares them. Raises UsageError, NotFoundError."""
+    """Return the request for a suite from unparsed settings. If several models are given, the suite must have a
+    setting that compares them. Raises UsageError, NotFoundError.
+    """
     entry = SUITES.entry(suite)
     if llms and not entry.traits.get("asks", True):
         raise UsageError(
@@ -146,8 +150,8 @@ def suite_request(
 
 
 def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:
-    """The default name of a suite's runs: the same request, the same name. It has the model, those settings that most suites
-    have, and those of the suite's trait ``named_by``.
+    """Return the default name of a suite's runs; equal requests get equal names. It contains the model, the settings
+    that most suites have, and the settings in the suite's trait ``named_by``.
 
     >>> suite_name("rgb-noise", "my-llm", {"data": "/data/rgb", "language": "auto", "set": "en_fact"}, 5)
     'rgb-noise en_fact my-llm first 5'
@@ -168,7 +172,9 @@ def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | No
 def baselines_request(
     workspace: WorkspaceFolder, run: str, long_context: bool = False
 ) -> ExperimentRequest:
-    """The request for the baselines of a run, ``long_context`` with whole pages, too. Raises UsageError if there is no such run."""
+    """Return the request for the baselines of a run; ``long_context`` adds one with whole pages. Raises UsageError
+    if there is no such run.
+    """
     spec = RunFolder.open(workspace.runs, run).description().spec
     name = baseline_name(run, f"{BASELINES} {LONG}" if long_context else BASELINES)
     settings = {"run": run, **({"long_context": True} if long_context else {})}
@@ -178,10 +184,12 @@ def baselines_request(
 
 
 def stored_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> RankingReport:
-    """A stored sweep: its variants ranked by ``metric``, and why others are missing. Raises UsageError without one."""
+    """Return a stored sweep: its variants ranked by ``metric``, and why others are missing. Raises UsageError if
+    there is none.
+    """
     return open_sweep(workspace, name, metric)
 
 
 def sweep_headline(means: Mapping[str, Estimate]) -> str:
-    """The metric to show for a variant that is compared with no other; '' if it has none."""
+    """Return the metric to show for a variant without comparisons; '' if it has none."""
     return headline(means)

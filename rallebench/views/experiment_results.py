@@ -1,4 +1,4 @@
-"""The results of one experiment: its ranking, tables and figures, its files, and the errors that a person labels."""
+"""The results of one experiment: ranking, tables, figures, files, and errors to be labelled by a person."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
-"""The columns of a file of errors that the page needs."""
+"""Columns of a file of errors that the page needs."""
 MOST_NAMED = 5
-"""The most bubbles of a plot with names; the bubbles of a larger plot have ranks."""
+"""Maximum bubbles of a plot that show names; in larger plots they show ranks."""
 
 
 def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") -> Ranking:
-    """The ranking by a metric, the experiment's own by default. Raises UsageError for a metric that decides nothing."""
+    """Return the ranking by a metric, by default the experiment's own. Raises UsageError if the metric cannot rank."""
     if stored.kind == "sweep":
         by = by or str(stored.request.settings.get("metric") or "")
         result = open_sweep(workspace, stored.name, by)
@@ -63,12 +63,14 @@ def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") 
 
 
 def replayed_runs(value: Ranking) -> set[str]:
-    """The runs of a ranking whose answers came from the cache, so that their times say nothing beside the others."""
+    """Return the runs of a ranking whose answers came from the cache; their times cannot be compared with the
+    others.
+    """
     return {run for run, report in value.reports.items() if report.is_replayed}
 
 
 def verdict(value: Ranking) -> tuple[str, str]:
-    """The winner and the reason, in sentences that claim no more than the numbers show."""
+    """Return the winner and the reason, in sentences that claim no more than the numbers show."""
     rows, name = value.result.variants, value.result.metric
     if not name or len(rows) < 2:
         return "No winner.", value.result.verdict
@@ -95,7 +97,7 @@ def verdict(value: Ranking) -> tuple[str, str]:
 
 
 def ranking_table(value: Ranking) -> Table:
-    """The ranking as a table for files: every metric that all variants have."""
+    """Return the ranking as a table for files, with every metric that all variants have."""
     result = value.result
     columns = [Column("variant", "text"), *(Column(metric_label(n)) for n in value.metrics)]
     columns += [Column("to the best", "delta"), Column("p, corrected", "p"), Column("run", "text")]
@@ -113,7 +115,7 @@ def ranking_table(value: Ranking) -> Table:
 
 
 def figures(value: Ranking) -> list[Figure]:
-    """Means over the values of a number that was varied, or a bar a variant; quality against seconds and tokens."""
+    """Return figures: means over a varied number, or one bar per variant; and quality against seconds and tokens."""
     name, variants = value.result.metric, value.result.variants
     if not name or not variants:
         return []
@@ -144,7 +146,7 @@ def figures(value: Ranking) -> list[Figure]:
 
 
 def _over(means: Sequence[tuple[str, Estimate]], name: str, high: float | None) -> Figure:
-    """A line over the numbers of one field, one line for each value of the other fields; else bars."""
+    """Draw a line over the numbers of one field for each combination of the other fields, or else bars."""
     split = [dict(part.partition("=")[::2] for part in label.split(", ")) for label, _ in means]
     fields = list(split[0])
     for axis in fields:
@@ -184,11 +186,11 @@ AXES: Mapping[str, str] = {
     "disk": "Disk, bytes",
     "build_seconds": "Seconds to build",
 }
-"""Figure that a trade-off can be drawn by → its label."""
+"""Figure that a trade-off plot can use as an axis → its label."""
 
 
 def tradeoff_figure(points: Sequence[Point], across: str, up: str) -> Figure:
-    """A bubble an index and setting; its area is the memory while searching."""
+    """Draw one bubble per index and setting; its area is the memory used while searching."""
     series = {
         point.label: ((x, y, point.ram),)
         for point in points
@@ -204,7 +206,7 @@ def _axis(point: Point, axis: str) -> float | None:
 
 
 def tradeoff_table(points: Sequence[Point]) -> Table:
-    """Everything that was measured."""
+    """Return a table of all measurements."""
     columns = (
         Column("index", "text"),
         Column("recall at k"),
@@ -237,7 +239,7 @@ def tradeoff_table(points: Sequence[Point]) -> Table:
 
 
 def baseline_table(report: BaselinesReport) -> Table:
-    """The run between its baselines."""
+    """Return a table of the run with its baselines."""
     names = ["run", *(c for c in report.columns if c != "run")]
     columns = (Column("metric", "text"), *(Column(COLUMNS.get(n, n)) for n in names))
     rows = tuple(
@@ -250,7 +252,7 @@ def baseline_table(report: BaselinesReport) -> Table:
 
 
 def files(workspace: WorkspaceFolder, name: str) -> list[str]:
-    """The files that an experiment has made, below its folder."""
+    """Return the files of an experiment, relative to its folder."""
     folder = ExperimentStore(workspace.path).folder(name)
     return sorted(
         path.relative_to(folder).as_posix()
@@ -263,7 +265,7 @@ def files(workspace: WorkspaceFolder, name: str) -> list[str]:
 
 
 def file_path(workspace: WorkspaceFolder, name: str, file: str) -> Path:
-    """A file that an experiment has made. Raises UsageError for any other."""
+    """Return the path of a file of an experiment. Raises UsageError for any other file."""
     if file not in files(workspace, name):
         raise UsageError(f"The experiment {name} has no file {file}; choose one of the list.")
     path = ExperimentStore(workspace.path).folder(name) / file
@@ -275,7 +277,9 @@ def file_path(workspace: WorkspaceFolder, name: str, file: str) -> Path:
 def beside(
     workspace: WorkspaceFolder, first: str, other: str
 ) -> tuple[Table, dict[str, tuple[str, str]]]:
-    """Two runs of a published benchmark, question by question: the table of differences, and part → its runs in both."""
+    """Compare two runs of a published benchmark question by question: the table of differences, and part → its runs
+    in both.
+    """
     store = ExperimentStore(workspace.path)
     pair = store.open(first), store.open(other)
     for stored in pair:
@@ -287,14 +291,14 @@ def beside(
 
 
 def comparable(workspace: WorkspaceFolder, stored: StoredExperiment) -> list[str]:
-    """Other experiments of the same kind that have ended."""
+    """Return other finished experiments of the same kind."""
     names = ExperimentStore(workspace.path).names((stored.kind,))
     folder = ExperimentStore(workspace.path).folder
     return [n for n in names if n != stored.name and (folder(n) / "report.json").is_file()]
 
 
 def experiment_runs(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
-    """(label, run) of everything that was run; of an experiment that has not ended, what was begun."""
+    """Yield (label, run) of every run; for an unfinished experiment, of those started so far."""
     if isinstance(stored.report, SuiteReport):
         yield from ((part.label, part.run) for part in stored.report.parts)
     elif isinstance(stored.report, BaselinesReport):
@@ -303,13 +307,13 @@ def experiment_runs(stored: StoredExperiment) -> Iterator[tuple[str, str]]:
         yield from stored.runs.items()
 
 
-# errors that a person labels
+# errors to be labelled by a person
 
 
 def label_rows(
     workspace: WorkspaceFolder, name: str, file: str
 ) -> tuple[list[str], list[dict[str, str]]]:
-    """(columns, rows) of a file of errors. Raises UsageError for a file that has no column ``category``."""
+    """Return (columns, rows) of a file of errors. Raises UsageError if it has no column ``category``."""
     path = file_path(workspace, name, file)
     with path.open(encoding="utf-8", newline="") as handle:
         reader = csv.DictReader(handle)
@@ -323,7 +327,7 @@ def label_rows(
 def write_labels(
     workspace: WorkspaceFolder, name: str, file: str, labels: Mapping[int, str]
 ) -> Path:
-    """Put categories into a file of errors, row → category; every other cell stays. Returns its path."""
+    """Write categories into a file of errors, given as row → category; other cells are unchanged. Return its path."""
     columns, lines = label_rows(workspace, name, file)
     for number, category in labels.items():
         if number < len(lines):
@@ -334,16 +338,16 @@ def write_labels(
 
 
 def categories(workspace: WorkspaceFolder, name: str) -> tuple[str, ...]:
-    """The categories that a person may give to the errors of an experiment."""
+    """Return the categories available for labelling an experiment's errors."""
     kind = ExperimentStore(workspace.path).open(name).kind
     return tuple(EXPERIMENTS.entry(kind).traits.get("error_categories", ()))
 
 
 def report_text(workspace: WorkspaceFolder, name: str) -> str:
-    """The report of an experiment as it is stored."""
+    """Return the stored report of an experiment."""
     return (ExperimentStore(workspace.path).folder(name) / REPORT).read_text(encoding="utf-8")
 
 
 def baseline_label(name: str) -> str:
-    """The name of a baseline, or of the ceiling, as a column shows it."""
+    """Return the column heading of a baseline or the ceiling."""
     return COLUMNS[name]

@@ -1,4 +1,4 @@
-"""The share of a dataset's gold pages that each corpus holds, to look at before a run."""
+"""The share of a dataset's gold pages in each corpus, to be checked before a run."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ STARTER_NAME = "starter"
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """``held`` of ``total`` gold pages are there; ``total`` 0: the questions name none."""
+    """``held`` of ``total`` gold pages are present; if ``total`` is 0, the questions name no gold pages."""
 
     held: int
     total: int
 
     @property
     def share(self) -> float | None:
-        """From 0 to 1, None where no gold page is named."""
+        """Share from 0 to 1; None if no gold pages are named."""
         return self.held / self.total if self.total else None
 
 
 def corpus_of_index(name: str, manifests: Mapping[str, Manifest]) -> str:
-    """The corpus of an index; for an index that was built from another index, the corpus of that one."""
+    """Return the corpus of an index, following indexes that were built from another index."""
     seen = {name}
     while name not in STARTER_INDEXES:
         name = manifests[name].corpus
@@ -53,7 +53,7 @@ def corpus_of_index(name: str, manifests: Mapping[str, Manifest]) -> str:
 
 
 def indexed_corpora(workspace: WorkspaceFolder) -> dict[str, tuple[str, ...]]:
-    """Corpus → the indexes over it, of all corpora that are imported or indexed; the starter's first."""
+    """Corpus → its indexes, for all imported or indexed corpora, the starter first."""
     names: dict[str, list[str]] = {STARTER_NAME: list(STARTER_INDEXES)}
     names |= {name: [] for name in workspace.corpus_cards()}
     manifests = workspace.manifests()
@@ -64,7 +64,7 @@ def indexed_corpora(workspace: WorkspaceFolder) -> dict[str, tuple[str, ...]]:
 
 
 def gold_pages(workspace: WorkspaceFolder, dataset: str) -> frozenset[str]:
-    """All gold pages of a dataset, read once per version of its file. Raises RalleError."""
+    """Return all gold pages of a dataset, read once per version of its file. Raises RalleError."""
     _, path = workspace.dataset(dataset)
     return _gold(path, tuple(stamps(path)))
 
@@ -78,7 +78,7 @@ def _gold(path: Path, version: tuple[tuple[str, int, int], ...]) -> frozenset[st
 
 
 def indexed_pages(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | None:
-    """The page ids of a corpus of ``indexed_corpora``; None where they cannot be read, or not quickly."""
+    """Return the page ids of a corpus of ``indexed_corpora``; None if they cannot be read, or not quickly."""
     folder = workspace.corpora / corpus
     if corpus == STARTER_NAME:
         return starter_pages()
@@ -94,7 +94,7 @@ def indexed_pages(workspace: WorkspaceFolder, corpus: str) -> frozenset[str] | N
 
 
 def coverage(workspace: WorkspaceFolder, dataset: str, corpus: str) -> Coverage | None:
-    """The number of gold pages of a dataset that a corpus holds; None if unknown."""
+    """Count the gold pages of a dataset in a corpus; None if unknown."""
     pages = indexed_pages(workspace, corpus)
     if pages is None:
         return None
@@ -106,7 +106,7 @@ def coverage(workspace: WorkspaceFolder, dataset: str, corpus: str) -> Coverage 
 
 
 def index_coverage(workspace: WorkspaceFolder, dataset: str) -> dict[str, Coverage | None]:
-    """Retriever → how many of the dataset's gold pages it can find; None where that cannot be told before it is loaded."""
+    """Retriever → coverage of the dataset's gold pages; None if unknown before it is loaded."""
     try:
         gold = gold_pages(workspace, dataset)
         retrievers = list(workspace.retrievers())
@@ -120,8 +120,9 @@ def index_coverage(workspace: WorkspaceFolder, dataset: str) -> dict[str, Covera
 
 
 def run_note(workspace: WorkspaceFolder, request: RunRequest) -> str:
-    """The coverage of a run's gold in one sentence: that all of it is there, or that the questions name none; '' where a
-    warning says what is missing, where the index cannot be read, and of a run that searches nothing."""
+    """Say in one sentence that all gold pages of a run are covered, or that the questions name none. Return '' if a
+    warning reports missing pages, if the index cannot be read, or if the run does not search.
+    """
     if not request.flow.retrievers:
         return ""
     if not any(example.gold.pages for example in request.examples):
@@ -133,13 +134,13 @@ def run_note(workspace: WorkspaceFolder, request: RunRequest) -> str:
 
 
 def best_corpus(shares: dict[str, Coverage | None]) -> str:
-    """The corpus that holds most, '' if none holds any."""
+    """Return the corpus with the highest share; '' if all are 0."""
     known = {name: c.share for name, c in shares.items() if c is not None and c.share}
     return max(known, key=lambda name: known[name] or 0, default="")
 
 
 def corpus_source(workspace: WorkspaceFolder, corpus: str) -> str:
-    """The corpus as a build takes it: a name or a path."""
+    """Return the corpus as a build accepts it: a name or a path."""
     imported = workspace.corpora / corpus
     if corpus == STARTER_NAME and not imported.exists():
         return os.fspath(STARTER_CORPUS)

@@ -1,4 +1,4 @@
-"""The corpora, datasets and retrievers of a workspace, a line each; and what a deletion would break."""
+"""The corpora, datasets and retrievers of a workspace, one row each, and the consequences of deleting them."""
 
 from __future__ import annotations
 
@@ -40,14 +40,16 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 SHIPPED = "comes with rallebench"
 SEEN = 200
-"""The number of first questions that show the kind of a dataset."""
+"""Number of questions read to determine the kind of a dataset."""
 
 YES_NO = frozenset({"yes", "no", "true", "false", "supports", "refutes"})
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusLine:
-    """``pages`` None: not counted. ``bytes``: on the disk. ``own``: it can be deleted; ``problem``: why it cannot be read."""
+    """A corpus as one row. ``pages``: None if not counted. ``bytes``: size on disk. ``own``: True if it can be
+    deleted; ``problem``: why it cannot be read.
+    """
 
     name: str
     about: str
@@ -60,7 +62,9 @@ class CorpusLine:
 
 @dataclass(frozen=True, slots=True)
 class DatasetLine:
-    """``questions`` None and ``problem``: the file cannot be read. ``kind``: what its answers are, in a word or two."""
+    """A dataset as one row. ``questions``: None if the file cannot be read; ``problem`` then says why. ``kind``: the
+    kind of its answers in a word or two.
+    """
 
     name: str
     path: Path
@@ -75,10 +79,11 @@ NOT_BUILT = "not built"
 
 @dataclass(frozen=True, slots=True)
 class RetrieverLine:
-    """An index, built or not, or a combination of others.
+    """An index, built or not, or a combination of retrievers.
 
-    ``kind``: of an index, or the way of a combination. ``parts``: what a combination is made of. ``state``: ``loaded``,
-    ``loading``, ``building``, ``damaged``, ``checked``, ``not built`` or ''. ``own``: it can be deleted.
+    ``kind``: the kind of an index, or the method of a combination. ``parts``: members of a combination. ``state``:
+    ``loaded``, ``loading``, ``building``, ``damaged``, ``checked``, ``not built`` or ''. ``own``: True if it can be
+    deleted.
     """
 
     name: str
@@ -96,7 +101,7 @@ class RetrieverLine:
 
 
 def corpora(workspace: WorkspaceFolder) -> list[CorpusLine]:
-    """The shipped corpus, then the imported ones."""
+    """Return the shipped corpus, then the imported ones."""
     lines = []
     cards = workspace.corpus_cards()
     if STARTER_NAME not in cards:
@@ -121,7 +126,7 @@ def corpora(workspace: WorkspaceFolder) -> list[CorpusLine]:
 
 @lru_cache(maxsize=1)
 def starter_passages() -> tuple[Passage, ...]:
-    """All passages of the shipped corpus."""
+    """Return all passages of the shipped corpus."""
     from rallebench.corpora.page_maps import read_page_map
 
     return tuple(read_corpus(STARTER_CORPUS, read_page_map(STARTER_PAGES)))
@@ -131,7 +136,7 @@ def starter_passages() -> tuple[Passage, ...]:
 
 
 def datasets(workspace: WorkspaceFolder) -> list[DatasetLine]:
-    """All datasets, those of the workspace first."""
+    """Return all datasets, the workspace's own first."""
     own = set(workspace.own_datasets())
     lines = [_dataset(name, path, name in own) for name, path in workspace.dataset_paths().items()]
     return sorted(lines, key=lambda line: not line.own)
@@ -147,12 +152,12 @@ def _dataset(name: str, path: Path, own: bool) -> DatasetLine:
 
 @lru_cache(maxsize=256)
 def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, str]:
-    """(number of questions, kind) of a file; ``version`` changes with it."""
+    """Return (number of questions, kind) of a file; ``version`` changes when the file changes."""
     reading = read_examples(path, source=Source(path, Problems(skip=True)))
     first = list(islice(reading, SEEN))
     if len(first) < SEEN:
         return len(first), answers_kind(first)
-    if dataset_form(path) == "kilt":  # a question a line: counted without parsing
+    if dataset_form(path) == "kilt":  # one question per line, so no parsing is needed to count
         return sum(
             1 for _, line in Source(path, Problems(skip=True)).lines() if line.strip()
         ), answers_kind(first)
@@ -160,7 +165,7 @@ def _card(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[int, s
 
 
 def answers_kind(examples: list[Example]) -> str:
-    """The kind of the answers of a dataset, from its first questions."""
+    """Return the kind of a dataset's answers, judged by its first questions."""
     if not examples:
         return "empty"
     golds = [example.gold for example in examples]
@@ -181,9 +186,11 @@ def answers_kind(examples: list[Example]) -> str:
 
 
 def retrievers(workspace: WorkspaceFolder, states: Mapping[str, str]) -> list[RetrieverLine]:
-    """All indexes, also the starter's that are not built yet, then all combinations; damaged ones have that state.
+    """Return all indexes, including the starter's unbuilt ones, then all combinations. Damaged ones are marked by
+    their state.
 
-    ``states``: see ``Data.states``."""
+    ``states``: see ``Data.states``.
+    """
     good, damaged = workspace.all_manifests()
     lines = [
         RetrieverLine(
@@ -238,7 +245,7 @@ def retrievers(workspace: WorkspaceFolder, states: Mapping[str, str]) -> list[Re
 
 
 def retriever_states(workspace: WorkspaceFolder, states: Mapping[str, str]) -> dict[str, str]:
-    """Retriever → its state, as ``retrievers`` has it."""
+    """Retriever → its state, as in ``retrievers``."""
     return {line.name: line.state for line in retrievers(workspace, states)}
 
 
@@ -252,7 +259,7 @@ def _corpus(workspace: WorkspaceFolder, part: str, corpus_of: Mapping[str, str])
 
 
 def about_index(manifest: Manifest) -> str:
-    """Encoder, chunking and the other settings that distinguish an index.
+    """Describe an index by its encoder, chunking and other distinguishing settings.
 
     >>> from rallebench.workspace.entries import Manifest
     >>> about_index(Manifest(name="x", retriever="dense", kind="flat", corpus_sha256="", passages=1, fingerprint="",
@@ -268,7 +275,7 @@ def about_index(manifest: Manifest) -> str:
 
 
 def cut_words(chunking: Mapping[str, Any] | None) -> str:
-    """The chunking of documents in words.
+    """Describe the chunking of documents.
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})
     ('none', '100 words, overlap 20')
@@ -283,7 +290,7 @@ def cut_words(chunking: Mapping[str, Any] | None) -> str:
 
 
 def about_lengths(workspace: WorkspaceFolder, corpus: str, encoder: str = DEFAULT_ENCODER) -> str:
-    """A sentence on the passages of an imported corpus that an encoder does not read whole; '' if it reads all."""
+    """Return a sentence about passages of an imported corpus that an encoder truncates; '' if there are none."""
     folder = workspace.corpora / corpus
     with closing(PassageStore(folder)) as store:
         long = long_passages(encoder, len(store), store.__getitem__)
@@ -297,14 +304,15 @@ def about_lengths(workspace: WorkspaceFolder, corpus: str, encoder: str = DEFAUL
 
 
 def long_passages_sentence(manifest: Manifest) -> str:
-    """A sentence on the passages of an index that its encoder does not read whole; '' if none is known."""
+    """Return a sentence about passages of an index that its encoder truncates; '' if none are known."""
     long = recorded_long_passages(manifest)
     return long.sentence if long else ""
 
 
 def fitting_dataset(workspace: WorkspaceFolder, corpus: str, default: str = DEFAULT_DATASET) -> str:
-    """The dataset whose gold pages a corpus holds best; of equals the usual one, then the one named most alike. ``default``:
-    where it holds none of any."""
+    """Return the dataset whose gold pages are best covered by a corpus. Ties go to the usual dataset, then to the
+    most similar name. ``default``: returned if no dataset is covered.
+    """
     lines = datasets(workspace)
     known = {line.name: coverage(workspace, line.name, corpus) for line in lines}
     shares = {name: value.share for name, value in known.items() if value and value.share}
@@ -315,17 +323,19 @@ def fitting_dataset(workspace: WorkspaceFolder, corpus: str, default: str = DEFA
     return max(shares, key=rank, default=default)
 
 
-# consequences of a deletion
+# consequences of deleting
 
 
 def corpus_users(workspace: WorkspaceFolder, name: str) -> list[str]:
-    """The indexes that were built from an imported corpus."""
+    """Return the indexes built from an imported corpus."""
     manifests = workspace.manifests()
     return [index for index, manifest in manifests.items() if manifest.corpus == name]
 
 
 def lost_with(workspace: WorkspaceFolder, what: str, name: str) -> str:
-    """One sentence: what else breaks or stays when a corpus, dataset, index, combination or model is deleted; '' for nothing."""
+    """Say in one sentence what else breaks or is kept if a corpus, dataset, index, combination or model is deleted;
+    '' if nothing.
+    """
     if what == "dataset":
         return lost_with_questions(workspace.runs, name, workspace.dataset_paths()[name])
     if what == "corpus":
@@ -342,7 +352,7 @@ def lost_with(workspace: WorkspaceFolder, what: str, name: str) -> str:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Names as a sentence lists them.
+    """Join names for use in a sentence.
 
     >>> join_names(["a"]), join_names(["a", "b", "c"])
     ('a', 'a, b and c')
@@ -352,5 +362,5 @@ def join_names(names: Iterable[str]) -> str:
 
 
 def is_shipped(path: Path) -> bool:
-    """Return whether a file comes with rallebench."""
+    """Return whether a file is shipped with rallebench."""
     return STARTER in path.parents

@@ -1,7 +1,7 @@
-"""Lists of what can be named in a workspace: ``{kind: [{name, about}]}``.
+"""Lists of the names in a workspace: ``{kind: [{name, about}]}``.
 
-Names and lines are read from the registries' listings, and each list imports what it needs itself, so that a list of names takes no
-longer than it must.
+Names and descriptions come from the registries' listings, and each list imports only the modules it needs, so listing
+names stays fast.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rallebench.workspace.paths import WorkspaceFolder
 
 Abouts = Mapping[str, str]
-"""Name → one line about it."""
+"""Name → one-line description."""
 
 
 def _lines(registry: Registry[Any]) -> Abouts:
@@ -157,14 +157,14 @@ _LISTINGS: dict[str, Callable[[WorkspaceFolder], Abouts]] = {
 
 
 def open_workspace(path: Path, base_settings: Path | None = None) -> WorkspaceFolder:
-    """The workspace of a folder, without its models and jobs. Raises UsageError for a file."""
+    """Open a folder as a workspace, without loading models or starting jobs. Raises UsageError for a file."""
     from rallebench.workspace.paths import WorkspaceFolder
 
     return WorkspaceFolder(path, base_settings)
 
 
 def abouts(workspace: WorkspaceFolder, kind: str) -> Abouts:
-    """Return the names of a kind, each with one line about it. Raises NotFoundError."""
+    """Return the names of a kind with their descriptions. Raises NotFoundError."""
     if kind not in _LISTINGS:
         raise NotFoundError(unknown("kind", kind, [*_LISTINGS]))
     return _LISTINGS[kind](workspace)
@@ -180,12 +180,12 @@ def listing(workspace: WorkspaceFolder, kind: str | None = None) -> dict[str, li
 
 
 def whole_card(metric: str) -> Card:
-    """The card of a metric. Raises NotFoundError."""
+    """Return the card of a metric. Raises NotFoundError."""
     from rallebench.metrics import read_card
 
     return read_card(metric)
 
 
 def line(item: Entry[Any] | Listed) -> str:
-    """The line about an entry; for a suite with the part that works without a download."""
+    """Return the description of an entry; for a suite, include the part that needs no download."""
     return " ".join(filter(None, (item.about, str(item.traits.get("ready", "")))))

@@ -1,4 +1,4 @@
-"""The passages of a corpus and the records of a dataset by their place, filtered by words, for a list that scrolls."""
+"""The passages of a corpus and the records of a dataset by position, filtered by words, for scrolling lists."""
 
 from __future__ import annotations
 
@@ -17,13 +17,15 @@ from rallebench.views.library import starter_passages
 from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_FILTERED = 300_000
-"""The most passages that a filter reads, because a person waits for it."""
+"""Maximum passages that a filter reads, because a user is waiting."""
 
 
 def corpus_rows(
     workspace: WorkspaceFolder, corpus: str, words: str = ""
 ) -> range | tuple[int, ...]:
-    """The rows of the passages that hold ``words`` in title, id or text; all without words. Raises NotFoundError."""
+    """Return the rows of the passages with ``words`` in title, id or text; without words, all rows. Raises
+    NotFoundError.
+    """
     folder = _folder(workspace, corpus)
     if folder is None:
         passages = starter_passages()
@@ -43,13 +45,13 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
 
 
 def passages_at(workspace: WorkspaceFolder, corpus: str, rows: list[int]) -> list[Passage]:
-    """The passages of these rows, in their order. Raises NotFoundError."""
+    """Return the passages of these rows, in the given order. Raises NotFoundError."""
     with _store(workspace, corpus) as passages:
         return [passages[row] for row in rows]
 
 
 def load_passage(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passage:
-    """A passage by its id. Raises NotFoundError."""
+    """Return a passage by its id. Raises NotFoundError."""
     row = passage_row(workspace, corpus, doc_id)
     if row is None:
         raise NotFoundError(
@@ -59,7 +61,7 @@ def load_passage(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passag
 
 
 def passage_row(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> int | None:
-    """The row of a passage by its id; None if there is none."""
+    """Return the row of a passage by its id; None if there is none."""
     with _store(workspace, corpus) as passages:
         if isinstance(passages, PassageStore):
             return passages.find_row(doc_id)
@@ -68,7 +70,7 @@ def passage_row(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> int | N
 
 @contextmanager
 def _store(workspace: WorkspaceFolder, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
-    """The passages of a corpus by row. Raises NotFoundError."""
+    """Open the passages of a corpus by row. Raises NotFoundError."""
     folder = _folder(workspace, corpus)
     if folder is None:
         yield starter_passages()
@@ -78,7 +80,7 @@ def _store(workspace: WorkspaceFolder, corpus: str) -> Iterator[PassageStore | t
 
 
 def _folder(workspace: WorkspaceFolder, corpus: str) -> Path | None:
-    """The folder of an imported corpus; None for the shipped one. Raises NotFoundError."""
+    """Return the folder of an imported corpus; None for the shipped one. Raises NotFoundError."""
     cards = workspace.corpus_cards()
     if corpus in cards:
         return workspace.corpora / corpus
@@ -94,7 +96,9 @@ def _holds(passage: Passage, words: str) -> bool:
 
 
 def records(workspace: WorkspaceFolder, dataset: str, words: str = "") -> tuple[Example, ...]:
-    """The questions of a dataset that hold ``words`` in question, id or answers; all without words. Raises RalleError."""
+    """Return the questions of a dataset with ``words`` in question, id or answers; without words, all. Raises
+    RalleError.
+    """
     examples = workspace.questions(dataset)
     if not words:
         return examples
@@ -110,7 +114,9 @@ def records(workspace: WorkspaceFolder, dataset: str, words: str = "") -> tuple[
 
 
 def find_example(workspace: WorkspaceFolder, dataset: str, words: str) -> Example | None:
-    """The question of a dataset with that id, else the first that holds the words; None for no words. Raises UsageError."""
+    """Return the question with that id, otherwise the first that contains the words; None without words. Raises
+    UsageError.
+    """
     if not words:
         return None
     questions = workspace.questions(dataset)

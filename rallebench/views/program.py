@@ -49,8 +49,8 @@ if __name__ == "__main__":
 
 
 def script(chain: Chain, workspace: Path | str, file: str = "chain.py") -> str:
-    """The source of a program that answers a question with ``chain``. Texts stand in it as literals only."""
-    # Quotes of a name must not end the docstring.
+    """Return the source of a program that answers a question with ``chain``. Texts appear in it only as literals."""
+    # Quotes in a name must not end the docstring.
     name = (
         "".join(letter for letter in chain.name if letter.isalnum() or letter in " -_.,")
         or "untitled"

@@ -1,4 +1,4 @@
-"""The tables that papers print, by paper and number: as values for the page and for files, with our runs beside them."""
+"""Tables printed in papers, by paper and number, with our runs next to them, as values for the page and for files."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ from rallebench.experiments.published.tables import PublishedRow, PublishedTable
 from rallebench.workspace.paths import WorkspaceFolder
 
 TEXT = "text"
-"""The number of the table with figures from a paper's running text."""
+"""Number of the table that collects figures from a paper's running text."""
 MAX_EXPERIMENTS = 20
-"""Experiments, from the newest on, whose rows stand beside a table."""
+"""Maximum experiments, newest first, whose rows are shown with a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A row of ours, and the experiment that it is of."""
+    """A row of ours, with its experiment."""
 
     experiment: str
     row: OwnRow
 
     @property
     def name(self) -> str:
-        """The name of the row beside the printed ones; see ``is_ours``."""
+        """The name shown for the row; see ``is_ours``."""
         n = max((mean.n for mean in self.row.cells.values()), default=0)
         count = f", n = {n:,}" if n else ""
         return f"{OURS}{self.row.system} ({self.experiment}{count})"
 
 
 def list_tables() -> dict[str, list[tuple[str, str]]]:
-    """Paper → (reference, what the table has) of each of its tables."""
+    """Paper → (reference, description) of each of its tables."""
     return {
         value.tables: [(reference(name), published_table(name).about) for name in names]
         for value in benchmarks().values()
@@ -56,13 +56,13 @@ def list_tables() -> dict[str, list[tuple[str, str]]]:
 
 
 def title(paper: str) -> str:
-    """The title above the tables of a paper, whose first word is ``paper``."""
+    """Return the title above the tables of a paper; its first word is ``paper``."""
     value = _benchmark(paper)[1]
     return value.tables_title or value.title
 
 
 def benchmark_name(table: str) -> str:
-    """The name of the benchmark of a table, given by its short name."""
+    """Return the name of a table's benchmark, given the table's short name."""
     return _benchmark(table.partition(":")[0])[0]
 
 
@@ -71,13 +71,14 @@ def _benchmark(tables: str) -> tuple[str, Benchmark]:
 
 
 def abouts() -> dict[str, str]:
-    """Reference → what the table has."""
+    """Reference → description of the table."""
     return {name: about for tables in list_tables().values() for name, about in tables}
 
 
 def search_tables(words: str) -> dict[str, list[tuple[str, str]]]:
-    """As ``listed``, those tables alone that have all ``words`` in their name, their description, a heading or a row. A number must
-    stand there as a whole: table 1 is not table 10."""
+    """Return the tables of ``list_tables`` that have all ``words`` in their name, description, headings or rows. A
+    number must match as a whole: table 1 is not table 10.
+    """
     whole = (
         rf"(?<![\w.]){part}(?![\w.])" if part.isdecimal() else re.escape(part)
         for part in words.lower().split()
@@ -107,7 +108,7 @@ def _searchable_text(name: str) -> str:
 
 
 def reference(name: str) -> str:
-    """The short name of a table.
+    """Return the short name of a table.
 
     >>> reference("ralle_table2"), reference("rgb_text_facts")
     ('ralle:2', 'rgb:text')
@@ -117,7 +118,7 @@ def reference(name: str) -> str:
 
 
 def open_table(table: str) -> PublishedTable:
-    """A table by its short name, as ``ralle:2``. Raises NotFoundError."""
+    """Return a table by its short name, such as ``ralle:2``. Raises NotFoundError."""
     known = {reference(name): name for name in published_names()}
     if table not in known:
         raise NotFoundError(unknown("published table", table, list(known)))
@@ -128,16 +129,17 @@ def open_table(table: str) -> PublishedTable:
 
 
 def is_ours(system: str) -> bool:
-    """Return whether a row's name is that of a row of ours."""
+    """Return whether a row's name marks it as ours."""
     return system.startswith(OURS)
 
 
 def own_rows(
     workspace: WorkspaceFolder, table: PublishedTable, names: Sequence[str] = ()
 ) -> list[Beside]:
-    """Our rows of a table, of the experiments ``names``, or of the newest that have some; damaged ones are left out.
+    """Return our rows for a table, from the experiments ``names`` or the newest that have any; damaged experiments
+    are skipped.
 
-    Raises UsageError for a named experiment that has none.
+    Raises UsageError if a named experiment has none.
     """
     from rallebench.engine.experiment_store import ExperimentStore
 
@@ -158,13 +160,13 @@ def own_rows(
 
 
 def own_rows_in(stored: StoredExperiment, table: str = "") -> list[OwnRow]:
-    """The rows of an experiment for a printed table, or for all."""
+    """Return the rows of an experiment for one printed table, or for all."""
     rows = stored.report.rows if isinstance(stored.report, SuiteReport) else ()
     return [row for row in rows if table in ("", row.table)]
 
 
 def counts(workspace: WorkspaceFolder) -> dict[str, int]:
-    """Reference → the number of our experiments that stand beside the table."""
+    """Reference → number of our experiments shown with the table."""
     from rallebench.engine.experiment_store import ExperimentStore
 
     store = ExperimentStore(workspace.path)
@@ -178,8 +180,9 @@ def counts(workspace: WorkspaceFolder) -> dict[str, int]:
 
 
 def as_table(value: PublishedTable, own: Sequence[Beside] = ()) -> Table:
-    """The table as it is printed: a text a cell, the second value of a cell in brackets. Below it our rows that may stand there; the
-    note says what differs, and why others are left out."""
+    """Return the table as printed, each cell as text and its second value in brackets, followed by our comparable
+    rows. The note explains differences, and why other rows are left out.
+    """
     columns = value.columns or tuple(dict.fromkeys(c for row in value.rows for c in row.values))
     settings = list(dict.fromkeys(name for row in value.rows for name in row.settings))
     heads = [Column("System", "text"), *(Column(name, "text") for name in settings)]
@@ -205,7 +208,7 @@ def as_table(value: PublishedTable, own: Sequence[Beside] = ()) -> Table:
 
 
 def _mean(value: PublishedTable, column: str, mean: Estimate | None) -> str:
-    """A mean of ours with as many digits as the paper prints, and its interval."""
+    """Return one of our means with the paper's number of digits, and its interval."""
     if mean is None or mean.value is None:
         return ""
     words = value.number(column, mean.value)
@@ -215,7 +218,7 @@ def _mean(value: PublishedTable, column: str, mean: Estimate | None) -> str:
 
 
 def comparison(own: Sequence[Beside]) -> str:
-    """Sentences on differences from the paper, and on experiments of ours that are left out."""
+    """Return sentences about differences from the paper, and about experiments of ours that are left out."""
     return " ".join(_notes(own))
 
 
@@ -235,7 +238,7 @@ def _notes(own: Sequence[Beside]) -> Iterator[str]:
 
 
 def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
-    """The table as the paper draws it, with our rows marked in it."""
+    """Draw the table as in the paper, with our rows marked."""
     ours = (
         PublishedRow(f"{b.row.system} ({b.experiment})", b.row.settings, b.row.cells, own=True)
         for b in own
@@ -247,7 +250,7 @@ def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
 
 
 def document(value: PublishedTable, own: Sequence[Beside] = ()) -> dict[str, Any]:
-    """The table as one JSON document: the printed cells as numbers, then our rows."""
+    """Return the table as one JSON document: the printed cells as numbers, then our rows."""
     rows = [
         {
             "system": row.system,

@@ -1,4 +1,4 @@
-"""A run, or several side by side, as the sections of a report."""
+"""One run, or several compared, as the sections of a report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOST = "Where questions were lost"
 def build_report(
     runs: Sequence[RunFolder], workspace: WorkspaceFolder, metric: str = ""
 ) -> tuple[str, Iterator[Section]]:
-    """Title and sections: one run with all its questions, or a comparison.
+    """Return the title and sections: one run with all its questions, or a comparison.
 
     Raises UsageError for a run without a report.
     """
@@ -100,7 +100,7 @@ def _question(example: Example, episode: Episode) -> Fold:
 
 
 def step_blocks(steps: Sequence[Step]) -> Iterator[str | Code]:
-    """The prompt, thoughts and response of every step."""
+    """Yield the prompt, thoughts and response of every step."""
     for number, step in enumerate(steps, 1):
         yield from (f"{number}. prompt", Code(request_prompt(step.request)))
         yield from ("thinking", Code(step.reply.thinking)) if step.reply.thinking else ()

@@ -1,4 +1,4 @@
-"""The runs of a workspace as a list: titles that tell them apart, renaming, and a bin from which runs come back."""
+"""The runs of a workspace as a list, with distinctive titles, renaming, and a bin from which runs can be restored."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from rallebench.views.variants import difference_label
 from rallebench.workspace.paths import WorkspaceFolder
 
 HEADLINES = ("em", "all_rate", "f1", "accuracy")
-"""The headline metric of a run: the first of these that it is scored by, else the one that decides between such runs."""
+"""Headline metrics, in order of preference; a run without any of them uses the metric that ranks such runs."""
 
 _AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
-"""A name that the program made: its time is at the end."""
+"""Pattern of a generated name, which ends with a time."""
 
 _VARIANT = re.compile(r"^sweep-\d{8}-\d{6} (?P<label>.+)$")
-"""The name of a run of a sweep that the user gave no name."""
+"""Pattern of the name of a run in an unnamed sweep."""
 
 
 class InBinError(UsageError):
@@ -38,13 +38,14 @@ class InBinError(UsageError):
 
 
 def rows(workspace: WorkspaceFolder) -> list[RunSummary]:
-    """All runs, the newest first. A damaged one is in the list with its problem."""
+    """Return all runs, newest first. A damaged one is listed with its problem."""
     return _describe_runs(workspace)[0]
 
 
 def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> dict[str, str]:
-    """Name → title of the runs of jobs, each with its name and its request; also of a run whose folder is not there yet, or not
-    any more."""
+    """Name → title of the runs of jobs, given by name and request. This includes runs whose folder does not exist
+    yet or any more.
+    """
     here, binned, first = _describe_runs(workspace)
     known = {row.name: row.title for row in (*binned, *here)}
     for name, work in works:
@@ -60,12 +61,14 @@ def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> d
 def _describe_runs(
     workspace: WorkspaceFolder,
 ) -> tuple[list[RunSummary], list[RunSummary], dict[str, Chain]]:
-    """The runs, those in the bin, and the first chain of each name. A run keeps its title when one before it goes into the bin."""
+    """Return the runs, the runs in the bin, and the first chain of each name. A run keeps its title when an earlier
+    one goes into the bin.
+    """
     runs, binned = list_runs(workspace.runs), _bin(workspace)
     described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
     first: dict[str, Chain] = {}
     oldest_first = sorted(described.values(), key=lambda row: (row.created, row.name))
-    for row in oldest_first:  # the titles of later runs say how they differ from it
+    for row in oldest_first:  # titles of later runs say how they differ from the first
         if row.chain is not None:
             first.setdefault(row.chain.name, row.chain)
     here = [_add_title(_with_state(described[str(run.path)], run.state()), first) for run in runs]
@@ -78,7 +81,7 @@ def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
 
 
 def run_row(workspace: WorkspaceFolder, name: str) -> RunSummary:
-    """One run of the list. Raises UsageError."""
+    """Return one row of the list. Raises UsageError."""
     here, binned, _ = _describe_runs(workspace)
     for row in here:
         if row.name == name:
@@ -89,7 +92,7 @@ def run_row(workspace: WorkspaceFolder, name: str) -> RunSummary:
 
 
 def _version(run: RunFolder) -> tuple[int, ...]:
-    """A mark that changes with everything that the row shows."""
+    """Key that changes with everything shown in the row."""
     files = (run.path / "run.json", run.path / "report.json", run.path / TITLE)
     return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
 
@@ -138,7 +141,7 @@ def _with_state(row: RunSummary, now: RunState) -> RunSummary:
 
 
 def _add_title(row: RunSummary, first: Mapping[str, Chain]) -> RunSummary:
-    """With a title: the user's, an own name as it is, else the chain's name and how it differs from the first of that name."""
+    """Add a title: the user's, or the run's own name, or the chain's name with the differences from its first run."""
     if row.title:
         return row
     if row.chain is not None and (variant := _VARIANT.match(row.name)):
@@ -165,12 +168,12 @@ def in_bin(workspace: WorkspaceFolder) -> list[RunSummary]:
 
 
 def is_imported(row: RunSummary) -> bool:
-    """Return whether the answers are another program's predictions."""
+    """Return whether another program predicted the answers."""
     return row.workflow == IMPORTED
 
 
 def filter_rows(listed: Sequence[RunSummary], words: str, dataset: str) -> list[RunSummary]:
-    """The runs of a dataset ("" all) that hold all words in their title, name, dataset or workflow."""
+    """Return the runs of a dataset ("" for all) that have all words in their title, name, dataset or workflow."""
     terms = fold(words).split()
     return [
         row

@@ -1,7 +1,8 @@
-"""The questions of one run: verdict and answer of each, filtered and counted, read once and fast.
+"""The questions of one run with verdict and answer, filtered and counted.
 
-A list of twenty thousand questions needs no steps: answers and exact match are read from the heads of their lines. Where
-a wrong one was lost is known once the steps were read, which ``stages`` does and keeps in the cache.
+A list of twenty thousand questions must be fast, so answers and exact match are read from the beginning of each line,
+without the steps. The stage of a wrong answer is known only after ``read_stages`` has read the steps; its results are
+cached.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 WRONG = frozenset({"wrong", "lost", "format", "failed"})
 TODO = "not_asked"
-"""The stage of a question that is still to be asked."""
+"""Stage of a question that has not been asked yet."""
 LARGE = 5_000
-"""Questions above which the steps are not read while a page waits."""
+"""With more questions than this, the steps are not read while a page is waiting."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """A question of a run. ``kind``: the verdict; ``stage``: of the waterfall, "" before it is known, or TODO; ``gold``: the first
-    accepted answer; ``at``: where its episode is stored, see ``EpisodeHead``."""
+    """A question of a run. ``kind``: the verdict; ``stage``: stage of the waterfall, TODO, or "" while unknown;
+    ``gold``: the first accepted answer; ``at``: where its episode is stored, see ``EpisodeHead``.
+    """
 
     qid: str
     text: str
@@ -61,7 +63,7 @@ def _stages_file(workspace: WorkspaceFolder, run: RunFolder) -> Path:
 
 
 def questions(workspace: WorkspaceFolder, run: RunFolder) -> Sequence[QuestionRow]:
-    """All questions of a run that were answered or failed, and those still to come, in order."""
+    """Return all answered, failed and remaining questions of a run, in order."""
     file = _stages_file(workspace, run)
     return _questions(str(run.path), _version(run), str(file), file.exists())
 
@@ -74,7 +76,7 @@ def _records(path: str, version: tuple[int, ...]) -> Mapping[str, Mapping[str, A
 
 
 def example(run: RunFolder, qid: str) -> Example:
-    """A question of a run with its gold. Raises UsageError if the run does not have it."""
+    """Return a question of a run with its gold. Raises UsageError if the run does not have it."""
     record = _records(str(run.path), _version(run)[-2:]).get(qid)
     if record is None:
         raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
@@ -92,7 +94,7 @@ def _questions(
     stages: Mapping[str, str] = read_object(Path(stages_file)) if known else {}
     chain = run.description().chain
     answers = chain is None or chain.produces_answer
-    # scored when the run ends
+    # scored at the end of the run
     unscored = answers and run.state().state != "done" and "em" in stored_metrics(run)
     listed = []
     for qid, record in _records(path, version[-2:]).items():
@@ -110,23 +112,23 @@ def _questions(
 
 
 def stages_known(workspace: WorkspaceFolder, run: RunFolder) -> bool:
-    """Return whether it is known where the questions were lost."""
+    """Return whether the stages at which questions were lost are known."""
     return _stages_file(workspace, run).exists()
 
 
 def read_stages(workspace: WorkspaceFolder, run: RunFolder) -> None:
-    """Read the steps of all answers and keep where each question was lost."""
+    """Read the steps of all answers and cache the stage at which each question was lost."""
     result = run_waterfall(run, workspace, at_most=MOST_PASSAGES)
     file = _stages_file(workspace, run)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_json(file, {placed.qid: placed.stage for placed in result.placed})
-    except (OSError, RalleError):  # a read-only workspace: nothing is kept
+    except (OSError, RalleError):  # a read-only workspace: nothing is cached
         return
 
 
 def filter_questions(listed: Sequence[QuestionRow], only: str, words: str) -> list[QuestionRow]:
-    """The questions of one verdict or stage that hold all words in question, gold or answer."""
+    """Return the questions of one verdict or stage with all words in question, gold or answer."""
     terms = fold(words).split()
     return [
         row
@@ -137,14 +139,15 @@ def filter_questions(listed: Sequence[QuestionRow], only: str, words: str) -> li
 
 
 def counts(listed: Sequence[QuestionRow]) -> dict[str, int]:
-    """Verdict → number of questions; ``""`` all, ``wrong`` all that are not right."""
+    """Verdict → number of questions; ``""`` counts all, ``wrong`` all that are not right."""
     kinds = Counter(row.kind for row in listed)
     return {"": len(listed), **kinds, "wrong": sum(kinds[kind] for kind in WRONG)}
 
 
 def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
-    """(verdict, words, questions) of the bar that shows where questions were lost, from left to right. ``unread``: wrong, and it
-    is not known yet where; ``todo``: still to be asked."""
+    """Return (verdict, label, questions) for each part of the bar of lost questions, from left to right. ``unread``:
+    wrong, stage still unknown; ``todo``: not asked yet.
+    """
     by_stage = Counter(row.stage or row.kind for row in listed)
     parts: dict[str, list[str]] = {}
     sums: Counter[str] = Counter()
@@ -162,7 +165,7 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
 def open_question(
     workspace: WorkspaceFolder, run: RunFolder, qid: str
 ) -> tuple[Example, Episode | None]:
-    """A question of a run with its episode, without reading the others. Raises UsageError."""
+    """Return a question of a run with its episode, without reading the others. Raises UsageError."""
     places = (row.at for row in questions(workspace, run) if row.qid == qid)
     return example(run, qid), run.find_episode(qid, next(places, None))
 
@@ -170,7 +173,7 @@ def open_question(
 def last_verdicts(
     workspace: WorkspaceFolder, dataset: str, chain: str
 ) -> Mapping[str, tuple[str, str]]:
-    """Question id → (verdict, answer) of the newest scored run of a chain on a dataset; {} without one."""
+    """Question id → (verdict, answer) of a chain's newest scored run on a dataset; {} if there is none."""
     for run in list_runs(workspace.runs):
         try:
             stored = run.description()

@@ -1,4 +1,4 @@
-"""Runs of a chain or an agent, prepared from names and overrides."""
+"""Prepare runs of a chain or an agent from names and overrides."""
 
 from __future__ import annotations
 
@@ -21,13 +21,15 @@ from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import WorkspaceFolder
 
 BATCH = 20
-"""Questions asked at once by default."""
+"""Default number of questions asked at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkOptions:
-    """The options of a benchmark; None: as RaLLe's experiment file says, or the default. ``sampled``: the questions are drawn
-    by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves, of which ``dataset`` is then only the name."""
+    """Options of a benchmark. None means the value in RaLLe's experiment file, or the default. ``sampled``: draw the
+    questions at random by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves; ``dataset``
+    is then only their name.
+    """
 
     dataset: str | None = None
     limit: int | None = None
@@ -50,7 +52,9 @@ def changed_chain(
     retriever: str | None,
     settings: Sequence[str],
 ) -> Chain:
-    """A chain, or that of a name or file, with another model, retriever and ``key=value`` settings. Raises UsageError."""
+    """Return a chain, given directly or by name or file, with another model, retriever and ``key=value`` settings.
+    Raises UsageError.
+    """
     chain = workspace.chain(reference) if isinstance(reference, str) else reference
     return overridden(chain, llm, retriever, settings)
 
@@ -63,7 +67,7 @@ def of_chain(
     run: str = "",
     resume: bool = False,
 ) -> PreparedRun:
-    """The checked benchmark of a chain, or of that of a name or file. Raises UsageError."""
+    """Return the checked benchmark of a chain, given directly or by name or file. Raises UsageError."""
     chain = changed_chain(workspace, reference, options.llm, options.retriever, options.settings)
     if isinstance(reference, str):
         options = _as_in_file(workspace, reference, options)
@@ -79,9 +83,10 @@ def batch_request(
     run: str = "",
     resume: bool = False,
 ) -> ExperimentRequest:
-    """The request for a run of every chain of a folder; ``run``: the start of their names. A setting need not fit every chain.
+    """Return the request to run every chain of a folder; ``run``: prefix of the runs' names. A setting need not
+    apply to every chain.
 
-    Raises UsageError, naming the file.
+    Raises UsageError that names the file.
     """
     chains: dict[str, Any] = {}
     for label, path in files:
@@ -116,7 +121,7 @@ def _entry(
 def _as_in_file(
     workspace: WorkspaceFolder, reference: str, options: BenchmarkOptions
 ) -> BenchmarkOptions:
-    """The options, with the values of RaLLe's experiment file, if the reference is one, for those that are None."""
+    """Fill options that are None from the reference, if it is a RaLLe experiment file."""
     experiment = workspace.experiment(reference)
     if experiment is None:
         return options
@@ -137,7 +142,7 @@ def of_flow(
     run: str = "",
     resume: bool = False,
 ) -> PreparedRun:
-    """The checked benchmark of a chain's or an agent's flow. Raises UsageError."""
+    """Return the checked benchmark of a chain's or an agent's flow. Raises UsageError."""
     return prepare_run(
         workspace,
         flow,

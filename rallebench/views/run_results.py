@@ -1,4 +1,4 @@
-"""The results of runs as values: metrics with intervals, questions, and the differences of two runs."""
+"""Results of runs as values: metrics with intervals, questions, and differences between two runs."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
 ARTICLES = ("gold pages", "group")
-"""Clusters of a report that are articles."""
+"""Units of a report's clusters that count as articles."""
 
 
 def run_facts(run: RunFolder) -> RunFacts:
-    """Return the facts of a run; 0 questions were asked before it is scored."""
+    """Return the facts of a run. Before scoring, 0 questions count as asked."""
     report, stored = run.report() or RunReport(), run.description()
     counts = (report.n, report.n_done, report.n_errors)
     return RunFacts(stored.dataset, stored.chain, *counts, report.complete)
 
 
 def metric_estimates(run: RunFolder) -> dict[str, MetricEstimate]:
-    """Return every metric and judge of a run. Raises NotFoundError for a run that was not scored yet."""
+    """Return every metric and judge of a run. Raises NotFoundError if the run is not scored yet."""
     report = run.report()
     if report is None:
         raise NotFoundError(f"The run {run.name!r} has no results yet; wait for its end.")
@@ -66,7 +66,7 @@ def metric_estimates(run: RunFolder) -> dict[str, MetricEstimate]:
 
 
 def missing_metric(run: str, name: str, known: Sequence[str]) -> NotFoundError:
-    """The error for a metric that a run was not scored by."""
+    """Return the error for a metric that a run does not have."""
     return NotFoundError(
         f"The run {run!r} was not scored by {name!r}. {unknown('metric of the run', name, list(known))}"
     )
@@ -106,7 +106,7 @@ def question_results(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Questi
 
 
 def _costs(episode: Episode) -> tuple[float | None, ...]:
-    """Seconds, prompt tokens and completion tokens of a question."""
+    """Return the seconds, prompt tokens and completion tokens of a question."""
     return tuple(METRICS[name](episode, Gold()) for name in COSTS)
 
 
@@ -115,7 +115,7 @@ def _count(value: float | None) -> int | None:
 
 
 def compare_runs(runs: Sequence[RunFolder], metric: str = "") -> ComparedRuns:
-    """Compare runs with the first; ``metric``: that of the differences, '' for the headline. Raises UsageError."""
+    """Compare runs with the first; ``metric``: metric of the differences, '' for the headline. Raises UsageError."""
     compared = compare_many(runs, metric)
     differences = {
         name: {run: _difference(compared, name, pair) for run, pair in pairs.items()}

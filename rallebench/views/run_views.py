@@ -1,4 +1,4 @@
-"""Views of one run, of two and of several: tiles, costs, settings, the verdict on a difference."""
+"""Views of one, two or several runs: tiles, costs, settings, and the verdict on a difference."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ HEADLINES = (
     ("Rprec", "R-precision", "gold page first"),
     ("answer_in_context", "Answer in the prompt", "the ceiling of this retriever"),
 )
-"""(metric or its family, label, meaning) of the tiles; a run that lacks one shows its own first metrics."""
+"""(metric or metric family, label, explanation) of the tiles; a run without one of them shows its own first metrics."""
 
 TILES = 4
 
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A stored run that a front end shows; ``folder``: its files, for the other views."""
+    """A stored run shown by a front end; ``folder``: its files, for the other views."""
 
     folder: RunFolder
 
@@ -52,12 +52,12 @@ class OpenRun:
 
     @property
     def report(self) -> RunReport | None:
-        """None before it is scored."""
+        """Report of the run; None before scoring."""
         return self.folder.report()
 
     @property
     def chain(self) -> Chain | None:
-        """None for an agent or imported predictions."""
+        """Chain of the run; None for an agent or imported predictions."""
         return self.folder.description().chain
 
     @property
@@ -75,13 +75,13 @@ class OpenRun:
 
     @property
     def record(self) -> Json:
-        """``run.json``, to be shown as it is."""
+        """The content of ``run.json``."""
         return self.folder.description().to_json()
 
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A figure of a run. ``mean``: as in the report; ``unit``: as ``unit_of`` has it."""
+    """A headline figure of a run. ``mean``: as in the report; ``unit``: as in ``metric_unit``."""
 
     label: str
     mean: Estimate
@@ -90,7 +90,7 @@ class Tile:
 
 
 def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
-    """The headline figures of a run; ``chain``: its own, None for an agent."""
+    """Return the headline figures of a run; ``chain``: the run's chain, None for an agent."""
     own = {name: result.estimate for name, result in report.own.items()}
     metrics = {**table_metrics(report, chain), **own}
     picked = []
@@ -118,30 +118,30 @@ def tiles(report: RunReport, chain: Chain | None = None) -> list[Tile]:
 
 @dataclass(frozen=True, slots=True)
 class PrintedMetrics:
-    """The ``means`` of a run that have a row in a table, and ``left_out``: a sentence on each reason why others have none."""
+    """The ``means`` that a table prints, and ``left_out``: a sentence for each reason to omit others."""
 
     means: Mapping[str, Estimate]
     left_out: tuple[str, ...]
 
 
 def printed_metrics(report: RunReport, chain: Chain | None) -> PrintedMetrics:
-    """Return the metrics to print; ``chain``: the run's own, None for an agent."""
+    """Return the metrics to print; ``chain``: the run's chain, None for an agent."""
     return PrintedMetrics(table_metrics(report, chain), tuple(not_printed(report, chain)))
 
 
 def interval_note(name: str, mean: Estimate, clusters: ClusterCounts | None) -> str:
-    """Return why the mean of a metric has no interval."""
+    """Explain why the mean of a metric has no interval."""
     return no_interval(mean.n, clusters, timed=is_timed(name))
 
 
 def definition(report: RunReport, name: str) -> str:
-    """The definition of a metric of a run, "" if it has none."""
+    """Return the definition of a metric of a run; "" if it has none."""
     result = report.own.get(name)
     return (result.column.definition if result else "") or _fact(name, "definition", "")
 
 
 def label(name: str) -> str:
-    """The label of a metric, its name where it has no card."""
+    """Return the label of a metric, or its name if it has no card."""
     return _fact(name, "label", name)
 
 
@@ -153,7 +153,7 @@ def _fact(name: str, key: str, default: str) -> str:
 
 
 def cards(report: RunReport) -> dict[str, dict[str, str]]:
-    """Label of a metric or judge of a run → the facts of its card, in the unit in which the page writes its values."""
+    """Label of a metric or judge of a run → the facts on its card, in the unit used by the page."""
     known: dict[str, dict[str, str]] = {}
     for name in (*report.metrics, *(judge.name for judge in report.judges)):
         with suppress(RalleError):
@@ -164,12 +164,12 @@ def cards(report: RunReport) -> dict[str, dict[str, str]]:
 
 
 def judge_lines() -> list[tuple[str, str]]:
-    """(judge, what it gives) of all."""
+    """Return (name, description) of every judge."""
     return [(name, METRICS.entry(name).about) for name in METRICS.judge_names()]
 
 
 def metric_unit(report: RunReport, name: str) -> str:
-    """The unit of a metric of a run: "fraction" for a share of 1, which is written in percent, "" where it is not known."""
+    """Return the unit of a metric of a run: "fraction" for shares, which are shown in percent; "" if unknown."""
     mean = report.estimates.get(name)
     base = name.partition(":")[0]
     if base in METRICS:
@@ -182,8 +182,10 @@ def metric_unit(report: RunReport, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunPair:
-    """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: by the one that decides; ``changes``: the
-    settings that differ; ``timed``: whether both were really asked, each alone, so that their times may be compared."""
+    """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: both by the deciding metric;
+    ``changes``: the settings that differ; ``timed``: True if both runs were answered without cache or company, so
+    that their times can be compared.
+    """
 
     runs: Comparison
     pair: PairedComparison
@@ -196,18 +198,18 @@ class RunPair:
 
     @property
     def unit(self) -> str:
-        """Of the metric, "fraction" for a share of 1."""
+        """Unit of the metric; "fraction" for shares."""
         return self.runs.measure.unit
 
     @property
     def verdict(self) -> str:
-        """ "better", "worse", "higher", "lower", or "" where no difference is shown."""
+        """One of "better", "worse", "higher" and "lower", or "" if no difference is shown."""
         word = self.pair.verdict(self.runs.measure.higher_is_better)
         return word if self.pair.significant else ""
 
 
 def compare_two(workspace: WorkspaceFolder, a: str, b: str, metric: str = "") -> RunPair:
-    """Compare two runs by one metric ("" the headline). Raises UsageError."""
+    """Compare two runs by one metric ("" for the headline). Raises UsageError."""
     first, second = RunFolder.open(workspace.runs, a), RunFolder.open(workspace.runs, b)
     runs, pair = compare_pair(first, second, metric)
     different = changes(first.description().spec, second.description().spec)
@@ -222,12 +224,12 @@ def compare_several(
 
 
 def comparison_table(compared: Comparison) -> Table:
-    """Every metric of the compared runs, a row each."""
+    """Return every metric of the compared runs, one per row."""
     return tables.comparison(compared)
 
 
 def metric_choices() -> list[str]:
-    """The metrics that a run may be scored by; a family with its usual depths."""
+    """Return the metrics that can score a run; families appear with their usual depths."""
     names = []
     for name in METRICS.plain_names():
         traits = METRICS.entry(name).traits
@@ -240,13 +242,13 @@ def metric_choices() -> list[str]:
 
 
 def mean_seconds(report: RunReport) -> Estimate | None:
-    """The mean seconds of a question with their interval: what the steps of a question took."""
+    """Mean seconds per question with their interval, measured over the steps."""
     mean = report.metrics.get("seconds")
     return mean if mean and mean.value is not None else None
 
 
 def answer_text(example: Example, episode: Episode | None) -> str:
-    """The answer of an episode, or why there is none."""
+    """Return the answer of an episode, or why there is none."""
     if episode is None:
         return "This question has not been asked yet."
     return episode.error or episode.answer
@@ -255,8 +257,9 @@ def answer_text(example: Example, episode: Episode | None) -> str:
 def price_text(
     workspace: WorkspaceFolder, dollars: float | None, llms: Sequence[str]
 ) -> tuple[str, str]:
-    """The price of a run over these models, and the reason if it is unknown or nothing. A model behind a server that has no price costs
-    an unknown amount, not nothing."""
+    """Return the price of a run with these models, and the reason if it is unknown or zero. A model behind a server
+    without a price costs an unknown amount, not zero.
+    """
     if dollars:
         return usd(dollars), ""
     known = prices_of_use(workspace)
@@ -268,14 +271,15 @@ def price_text(
 
 
 COSTS: Mapping[str, str] = {label: key for key, label in deployment.COST_AXES.items()}
-"""The costs to draw quality against: label → key of the report's cost."""
+"""Costs to plot quality against: label → key in the report's cost."""
 
 
 def kind_tables(
     workspace: WorkspaceFolder, titles: Mapping[str, str], metric: str
 ) -> list[tuple[str, Figure, Table]]:
-    """The means of runs by each kind of question that their records name, or by dataset: (name, radar, table). ``titles``:
-    run → what it is called."""
+    """Compare runs by each kind of question that their records name, or by dataset: (name, radar, table).
+    ``titles``: run → its display name.
+    """
     runs = [RunFolder.open(workspace.runs, name) for name in titles]
     common = compare_many(runs, metric).common if not radar.share_nothing(runs) else ()
     drawn = []
@@ -288,7 +292,7 @@ def kind_tables(
 
 
 def share_nothing(workspace: WorkspaceFolder, names: Sequence[str]) -> bool:
-    """Return whether runs have no question in common, as those of different datasets."""
+    """Return whether runs share no question, for example because they use different datasets."""
     return radar.share_nothing([RunFolder.open(workspace.runs, name) for name in names])
 
 
@@ -299,8 +303,9 @@ def quality_and_cost(
     cost: str,
     compared: Comparison | None,
 ) -> tuple[Figure | None, list[str]]:
-    """A point a run, quality against one of COSTS, and what is left out. ``titles``: run → what it is called; ``compared``: only
-    the questions that count there, None: all of each run."""
+    """Plot quality against one of COSTS, one point per run, and list omitted runs. ``titles``: run → its display
+    name; ``compared``: restricts the questions, None for all of each run.
+    """
     runs = [RunFolder.open(workspace.runs, name) for name in titles]
     measured = measure(metric, runs)
     reports = []
@@ -315,7 +320,9 @@ def quality_and_cost(
 
 
 def result_json(workspace: WorkspaceFolder, result: RunResult) -> dict[str, Any]:
-    """A finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric that is not scored says ``why``."""
+    """Return a finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric without a score
+    explains ``why``.
+    """
     report = result.report or RunReport()
     reasons = report.not_scored
     metrics = {

@@ -1,4 +1,4 @@
-"""The texts, tokens, price and sources of a step, as a front end draws them."""
+"""Texts, tokens, price and sources of a step, as shown by a front end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from rallebench.engine.cost import dollars
 from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 
 LONGEST_SPAN = 200
-"""Characters. A longer answer is not looked for in a passage: only a copied span can be there."""
+"""In characters. Longer answers are not searched for in passages, because only copied spans can be found."""
 
 
 def heading(step: Step) -> str:
-    """The kind of a step with its retriever, model or tool, as in "retrieve docs-bm25"."""
+    """Return the kind of a step and its retriever, model or tool, as in "retrieve docs-bm25"."""
     request = step.request
     if isinstance(request, Retrieve):
         return f"retrieve {request.retriever}"
@@ -26,17 +26,19 @@ def heading(step: Step) -> str:
 
 
 def sent_text(step: Step) -> str:
-    """The query, the last message to the model, or the note of a step."""
+    """Return the query, the last message to the model, or the note of a step."""
     return request_prompt(step.request)
 
 
 def titles_and_ids(step: Step) -> str:
-    """The retrieved pages as RaLLe's ``title, id; title, id; …``; '' for any other step."""
+    """Return the retrieved pages as RaLLe's ``title, id; title, id; …``; '' for other steps."""
     return wiki_id_title(step)
 
 
 def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
-    """(read, written) by the models of these steps; None where no model was asked or a backend counts none."""
+    """Return the tokens (read, written) by the models of these steps; None if no model was called or a backend does
+    not count.
+    """
     models = [step for step in steps if isinstance(step.request, Generate)]
     counts = [(step_prompt_tokens(step), step_completion_tokens(step)) for step in models]
     if not counts or any(read is None or written is None for read, written in counts):
@@ -45,8 +47,9 @@ def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
 
 
 def price(steps: Sequence[Step], prices: Prices) -> float | None:
-    """US dollars of these steps by the models' ``price_of_use``: 0 for free ones, whose tokens need no count; None where a price
-    is not known."""
+    """Return the US dollars of these steps by the models' ``price_of_use``. Free models cost 0 even without token
+    counts. None if a price is unknown.
+    """
     paid = [s for s in steps if prices.get(getattr(s.request, "llm", "")) != FREE]
     return dollars(paid, prices)
 
@@ -57,5 +60,5 @@ def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def is_span(answer: str) -> bool:
-    """Return whether an answer is short enough to be looked for in a passage."""
+    """Return whether an answer is short enough to be searched for in a passage."""
     return 1 < len(answer.strip()) <= LONGEST_SPAN

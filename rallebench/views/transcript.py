@@ -1,4 +1,4 @@
-"""The steps of an episode in an agent's own words: thoughts, actions, observations, programs; and edited actions."""
+"""The steps of an episode in an agent's own terms: thoughts, actions, observations, programs. Also edits actions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LABELS: Mapping[str, str] = {
     "note": "",
     "ended": "How it ended",
 }
-"""Kind of a piece → its label for a reader."""
+"""Kind of piece → its display label."""
 
 _LINE_BEGUN = re.compile(r"(Thought|Action|Plan)[ ]?(\d*):\Z")
 _BOTH = re.compile(r"\s*(?<!\w)Action\s*\d*\s*:\s*")
@@ -40,8 +40,9 @@ _CALL = re.compile(r"\s*([\w.-]+)\s*\((.*)\)\s*\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One thing that was thought, done or seen in step ``at`` (from 0). ``kind``: a key of LABELS; ``number`` as the prompt
-    counts it, '' if it does not."""
+    """One thought, action or observation in step ``at`` (from 0). ``kind``: a key of LABELS; ``number``: as in the
+    prompt, '' if unnumbered.
+    """
 
     kind: str
     text: str
@@ -50,12 +51,12 @@ class Piece:
 
     @property
     def label(self) -> str:
-        """Its label for a reader, with its number."""
+        """The display label with its number."""
         return f"{LABELS[self.kind]} {self.number}".strip()
 
 
 def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:
-    """The steps of an episode, in order, without the notes that are its tree."""
+    """Return the pieces of an episode's steps, in order, without the notes that record a search tree."""
     result: list[Piece] = []
     for at, step in enumerate(steps):
         result += [replace(piece, at=at) for piece in _step_pieces(step, workflow)]
@@ -63,7 +64,7 @@ def pieces(steps: Iterable[Step], workflow: str = "") -> list[Piece]:
 
 
 def beginning(request: Request, text: str, workflow: str = "") -> list[Piece]:
-    """The same for a step in progress, whose reply so far is ``text``."""
+    """Return the pieces of a step in progress; ``text``: its reply so far."""
     return (
         _step_pieces(Step(request, Reply(text)), workflow)
         if isinstance(request, Generate)
@@ -119,7 +120,7 @@ def _reply(request: Generate, reply: Reply, workflow: str) -> list[Piece]:
 
 
 def _line(kind: str, number: str, text: str) -> list[Piece]:
-    """A line of ReAct and its kin; a thought may bring its action with it."""
+    """Return the pieces of one line of ReAct or a similar workflow; a thought may contain its action."""
     if kind == "plan":
         return [Piece("plan", text, 0)]
     parts = _BOTH.split(text, maxsplit=1) if kind == "thought" else [text]
@@ -156,11 +157,11 @@ def _call(request: UseTool) -> str:
     )
 
 
-# ── what can be edited ───────────────────────────────────────────────────────
+# ── editing ──────────────────────────────────────────────────────────────────
 
 
 def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
-    """Step (from 0) → the action that the model chose in it, in one line; the last is the newest."""
+    """Step (from 0) → the action that the model chose in it, on one line; the newest comes last."""
     chosen: dict[int, str] = {}
     for piece in pieces(steps, workflow):
         if isinstance(steps[piece.at].request, Generate) and piece.kind in ("action", "program"):
@@ -169,7 +170,9 @@ def actions(steps: Sequence[Step], workflow: str = "") -> dict[int, str]:
 
 
 def edit_text(reply: Reply, workflow: str = "") -> str:
-    """A reply as it is edited: a call as ``Name({…})``, a program without the text around it, anything else word for word."""
+    """Return a reply as text for editing: a call as ``Name({…})``, a program without the text around it, anything
+    else unchanged.
+    """
     if workflow == "pal":
         return extract_program(reply.text).strip("\n")
     if reply.tool_calls:
@@ -179,7 +182,7 @@ def edit_text(reply: Reply, workflow: str = "") -> str:
 
 
 def edit_reply(reply: Reply, text: str) -> Reply:
-    """The reply with another action. Raises UsageError for a text that is none."""
+    """Return the reply with an edited action. Raises UsageError if the text is not an action."""
     text = text.strip()
     if not text:
         raise UsageError("The action is empty; write an action for the agent.")
@@ -193,7 +196,7 @@ def edit_reply(reply: Reply, text: str) -> Reply:
 
 
 def before(steps: Sequence[Step], at: int, text: str, workflow: str = "") -> tuple[Step, ...]:
-    """The steps up to ``at``, with its action edited: what an episode goes on from. Raises UsageError."""
+    """Return the steps up to ``at``, with that step's action edited, to resume an episode from. Raises UsageError."""
     if not 0 <= at < len(steps) or not isinstance(steps[at].request, Generate):
         raise UsageError("There is no action to go on from; run an episode first.")
     reply = steps[at].reply

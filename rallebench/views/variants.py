@@ -1,4 +1,4 @@
-"""Variants of a chain on a few questions: which cells are missing, what differs, and whether the questions suffice."""
+"""Compare variants of a chain on a few questions: missing answers, differences, and whether the questions suffice."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from rallebench.engine.statistics import means
 from rallebench.views.verdicts import verdict_kind
 
 R_PRECISION, NDCG = "Rprec", "ndcg"
-"""Metrics of the retrieval by which variants are compared; nDCG at the depth of the chain."""
+"""Retrieval metrics that compare variants; nDCG is computed at the chain's depth."""
 NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
 TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
-"""Kind of an action → (its label, the label of its template)."""
+"""Kind of action → (its label, the label of its template)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantAnswer:
-    """The answer of a variant to a question. ``kind``: right, wrong, failed, or none without gold answers. ``retrieval``: its
-    scores by metrics of the retrieval."""
+    """A variant's answer to a question. ``kind``: right, wrong, failed, or none without gold answers. ``retrieval``:
+    retrieval metric → score.
+    """
 
     kind: str
     answer: str
@@ -36,26 +37,26 @@ class VariantAnswer:
     retrieval: Mapping[str, float | None] = field(default_factory=dict)
 
     def score(self, metric: str) -> float | None:
-        """Its score by exact match or a metric of the retrieval, None where it has none."""
+        """Return the score by exact match or a retrieval metric; None if there is none."""
         return self.em if metric == "em" else self.retrieval.get(metric)
 
 
 Cells = Mapping[tuple[str, str], VariantAnswer]
-"""(``key_of`` a chain, question id) → its answer."""
+"""(``answer_key`` of a chain, question id) → its answer."""
 
 
 def answer_key(chain: Chain) -> str:
-    """A key that is equal for chains that answer alike, whatever their names."""
+    """Return a key that is equal for chains with equal actions, whatever their names."""
     return digest(chain_to_json(chain)["actions"])[:16]
 
 
 def cell_key(chain: Chain, example: Example) -> tuple[str, str]:
-    """The key of the answer of a chain to a question."""
+    """Return the key of a chain's answer to a question."""
     return answer_key(chain), example.question.qid
 
 
 def variant_answer(chain: Chain, example: Example, episode: Episode) -> VariantAnswer:
-    """The answer of a variant to a question."""
+    """Convert an episode to a variant's answer."""
     if episode.error:
         return VariantAnswer("failed", episode.error, None, 0.0)
     names = ("em", "Rprec", f"ndcg@{chain.depth}") if chain.depth else ("em",)
@@ -66,7 +67,9 @@ def variant_answer(chain: Chain, example: Example, episode: Episode) -> VariantA
 
 
 def deciding(chains: Sequence[Chain], examples: Sequence[Example]) -> str:
-    """The metric that decides between chains: exact match, or where one only retrieves nDCG of graded gold, R-precision else."""
+    """Return the metric that ranks the chains: exact match; or, if one of them only retrieves, nDCG for graded gold
+    and R-precision otherwise.
+    """
     if all(chain.produces_answer for chain in chains) or not all(c.depth for c in chains):
         return "em"
     return NDCG if is_graded(examples) else R_PRECISION
@@ -75,7 +78,7 @@ def deciding(chains: Sequence[Chain], examples: Sequence[Example]) -> str:
 def missing(
     chains: Sequence[Chain], examples: Sequence[Example], cells: Cells
 ) -> list[tuple[Chain, Example]]:
-    """The cells to be asked, question by question."""
+    """Return the cells still to be asked, question by question."""
     grid = product(examples, chains)
     return [(chain, x) for x, chain in grid if cell_key(chain, x) not in cells]
 
@@ -83,7 +86,7 @@ def missing(
 def scores(
     chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> dict[str, float]:
-    """Question id → score of a chain, where it was scored."""
+    """Question id → a chain's score, for the scored questions."""
     answers = {x.question.qid: cells.get(cell_key(chain, x)) for x in examples}
     values = {qid: cell.score(metric) for qid, cell in answers.items() if cell}
     return {qid: value for qid, value in values.items() if value is not None}
@@ -92,7 +95,7 @@ def scores(
 def chain_mean(
     chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> tuple[Estimate, Clusters]:
-    """The mean of a chain over the questions that it answered, with its interval over articles; and these articles."""
+    """Return a chain's mean over the questions that it answered, with its interval over articles, and the articles."""
     scored = scores(chain, examples, cells, metric)
     clusters = find_clusters([x for x in examples if x.question.qid in scored])
     qids = list(scored)
@@ -101,7 +104,7 @@ def chain_mean(
 
 
 def count_note(metric: str, scored: Sequence[float]) -> str:
-    """The count beside the mean of a variant, '' before a score.
+    """Return the count shown beside a variant's mean; '' before the first score.
 
     >>> count_note("em", [1.0, 0.0]), count_note("Rprec", [0.5]), count_note("em", [])
     ('1 of 2 right', 'R-precision, 1 question', '')
@@ -115,7 +118,7 @@ def count_note(metric: str, scored: Sequence[float]) -> str:
 
 
 def sample(examples: Sequence[Example], count: int) -> list[Example]:
-    """``count`` questions evenly spread over a dataset."""
+    """Return ``count`` questions, evenly spread over a dataset."""
     if count >= len(examples):
         return list(examples)
     step = len(examples) / count
@@ -125,13 +128,13 @@ def sample(examples: Sequence[Example], count: int) -> list[Example]:
 def compare_chains(
     base: Chain, other: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
 ) -> PairedComparison:
-    """``other`` against ``base`` on the questions that both have answered."""
+    """Compare ``other`` with ``base`` on the questions that both have answered."""
     a, b = (scores(chain, examples, cells, metric) for chain in (base, other))
     return compare(metric, a, b, clusters=find_clusters(examples).of, bounds={metric: (0.0, 1.0)})
 
 
 def difference_label(base: Chain, other: Chain) -> str:
-    """The difference between two chains in a few words, as the label of a variant.
+    """Describe the difference between two chains briefly, as the label of a variant.
 
     >>> a = Chain("a", (Action("retrieve", "{question}", target="x", k=5),))
     >>> difference_label(a, a.replace_action(0, k=10)), difference_label(a, a)
@@ -149,8 +152,8 @@ def difference_label(base: Chain, other: Chain) -> str:
 
 
 def variant_label(base: Chain, other: Chain, saved: Chain | None) -> str:
-    """The name of a variant beside ``base``: the difference, or for one made of another chain the name of that, with its difference
-    from it as ``saved``.
+    """Return the label of a variant compared with ``base``: their difference. A variant of another saved chain has
+    that chain's name instead, followed by its difference from ``saved``.
 
     >>> a, b = (Chain(name, (Action("retrieve", "{question}", target="x", k=5),)) for name in "ab")
     >>> [variant_label(a, chain, b) for chain in (a.replace_action(0, k=9), b, b.replace_action(0, k=9))]

@@ -1,4 +1,4 @@
-"""The verdict on one question: right or wrong, where it was lost, and the rank of the first gold page."""
+"""The verdict on one question: right or wrong, the stage at which it was lost, and the rank of the first gold page."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
 from rallebench.workspace.paths import WorkspaceFolder
 
 DEPTH = 100
-"""The rank down to which a gold page is searched."""
+"""Depth of the search for the first gold page."""
 
 VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
 
@@ -32,15 +32,19 @@ AT_STAGE: Mapping[str, tuple[VerdictKind, int | None]] = {
     "right_without_support": ("right", None),
     "right": ("right", None),
 }
-"""Stage of the waterfall → verdict, and the station at which the question was lost; other stages have no gold answer."""
+"""Stage of the waterfall → verdict and the position in the chain at which the question was lost. Other stages have
+no gold answer.
+"""
 UNKNOWN: tuple[VerdictKind, None] = ("none", None)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``stage``: of the waterfall; ``lost_at``: the station, from 0, None if it was not lost; ``em``, ``f1``: None
-    where the gold has no answers, or the chain produces none. ``rank``: of the first gold page within DEPTH, None if it is not there or not known.
-    ``retrieves``: False for a closed book."""
+    """The verdict on an episode. ``stage``: stage of the waterfall; ``lost_at``: position in the chain at which it
+    was lost, from 0; None if it was not lost. ``em``, ``f1``: None without gold answers, or if the chain gives no
+    answer. ``rank``: rank of the first gold page within DEPTH; None if not found or unknown. ``retrieves``: False for
+    a closed book.
+    """
 
     kind: VerdictKind
     stage: str
@@ -53,14 +57,14 @@ class Verdict:
 
     @property
     def reason(self) -> str:
-        """The stage in words."""
+        """The stage in plain words."""
         return SHORT.get(self.stage, self.stage)
 
 
 def verdict(
     workspace: WorkspaceFolder, example: Example, episode: Episode, hits: Sequence[Hit]
 ) -> Verdict:
-    """The verdict on a question. ``hits``: of its last search, down to DEPTH; see ``Asking.deeper_hits``."""
+    """Judge an episode. ``hits``: results of its last search, down to DEPTH; see ``Asking.deeper_hits``."""
     pages = corpus_pages(
         workspace,
         [s.request.retriever for s in episode.steps if isinstance(s.request, Retrieve)],
@@ -77,7 +81,7 @@ def verdict(
 
 
 def lost_in_words(stage: str) -> str:
-    """The stage at which a chain lost a question, in words; '' if it was not lost, or has no gold answer.
+    """Describe the stage at which a chain lost a question; '' if it was not lost or has no gold answer.
 
     >>> lost_in_words("not_retrieved"), lost_in_words("right")
     ('not retrieved', '')
@@ -87,7 +91,7 @@ def lost_in_words(stage: str) -> str:
 
 
 def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
-    """The verdict on an answer by its exact match, or else by its stage of the waterfall where that is known."""
+    """Return the verdict on an answer, from its exact match or else from its stage of the waterfall, if known."""
     if error:
         return "failed"
     if em == 1:
