@@ -1,4 +1,4 @@
-"""The identity of an agent: everything that changes its answers, beside its model and indexes."""
+"""The identity of an agent: everything that changes its answers, besides its model and indexes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rallebench.core.types import Json
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentIdentity:
-    """The environment that an agent acts in. ``fingerprint``: changes with anything that affects an observation."""
+    """The environment that an agent acts in. ``fingerprint``: changes with everything that affects an observation."""
 
     name: str
     settings: Json = field(default_factory=dict)
@@ -24,8 +24,8 @@ class EnvironmentIdentity:
 class AgentIdentity:
     """The agent of a run: its workflow, language model and settings, and digests of its prompts and demonstrations.
 
-    ``shots``: the questions of the demonstrations. ``python``: the fingerprint of the sandbox for the model's programs; '' if it
-    may run none.
+    ``shots``: the questions of the demonstrations. ``python``: the fingerprint of the sandbox for the model's programs; ''
+    if programs are not allowed.
     """
 
     workflow: str = ""

@@ -1,4 +1,5 @@
-"""Answers as texts: KILT's normal form, the overlap of two answers, where a text holds an answer, DPR's tokens. Pure."""
+"""Answers as texts: KILT's normal form, the overlap of two answers, occurrences of an answer in a text, DPR's tokens.
+Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from rallebench.core.folding import fold, fold_with_offsets, is_ignorable
 
 _DELETE_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _SIGNS = string.punctuation + "‘’‚‛ʼ′“”„‟«»‹›‐‒–—−"
-"""ASCII punctuation, and the quotation marks, apostrophes and dashes that typesetting puts in its place."""
+"""ASCII punctuation, and the typeset quotation marks, apostrophes and dashes for it."""
 _PUNCTUATION = frozenset(_SIGNS)
 _DELETE_SIGNS = str.maketrans("", "", _SIGNS)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
@@ -32,11 +33,11 @@ Span = tuple[int, int, int]
 """(start, end, index of the alias): a half-open range of characters of the original text."""
 
 
-@functools.lru_cache(maxsize=64)  # several metrics in turn ask for the same answer and aliases
+@functools.lru_cache(maxsize=64)  # several metrics in turn need the same answer and aliases
 def normalize_answer(text: str) -> str:
     """KILT's normal form: lower-case, ASCII punctuation deleted, articles dropped, single spaces.
 
-    Nothing takes the place of deleted punctuation, and punctuation outside ASCII stays.
+    Deleted punctuation leaves no space, and punctuation outside ASCII stays.
 
     >>> normalize_answer("  The well-known  Café—a bar! ")
     'wellknown café— bar'
@@ -54,7 +55,7 @@ def answer_tokens(text: str) -> list[str]:
 
 
 def f1_score(answer: str, alias: str) -> float:
-    """F1 of the two bags of words; 0.0 if they share none (also if both are empty).
+    """F1 of the two bags of words; 0.0 if they share none (even if both are empty).
 
     >>> f1_score("the red red car", "red car")
     0.8
@@ -69,7 +70,7 @@ def bag_f1(words: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def f_measure(common: int, size: int, reference: int) -> float:
-    """The harmonic mean of precision, ``common / size``, and recall, ``common / reference``; 0.0 if nothing is common."""
+    """The harmonic mean of precision, ``common / size``, and recall, ``common / reference``; 0.0 without common words."""
     if not common:
         return 0.0
     precision, recall = common / size, common / reference
@@ -80,14 +81,14 @@ def f_measure(common: int, size: int, reference: int) -> float:
 
 
 def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False) -> list[Span]:
-    """The places in ``text`` of one of ``aliases``, as (start, end, alias index), in order of appearance.
+    """The places in ``text`` with one of ``aliases``, as (start, end, alias index), in order of appearance.
 
-    Compared are the normal forms (see normalize_answer) of the folded texts (see core/folding.py), so case,
-    Unicode's form, ASCII punctuation and its typeset forms, articles and white space may differ; ``text[start:end]`` is the original wording.
-    A match starts and ends at a word's edge: ``art`` is not in ``party``, nor ``10`` in ``10,000``.
-    In scripts without spaces every character is an edge. An alias without normal form is never found.
-    Of overlapping matches only the first, and of those the longest, is kept, unless ``overlapping``.
-    Time is proportional to the length of the text times the number of aliases.
+    The comparison uses the normal forms (see normalize_answer) of the folded texts (see core/folding.py), so case,
+    Unicode's form, ASCII punctuation and its typeset forms, articles and white space may differ; ``text[start:end]`` is
+    the original wording. A match starts and ends at the edge of a word: ``art`` is not in ``party``, nor ``10`` in
+    ``10,000``. In scripts without spaces every character is an edge. An alias with an empty normal form is never found. Of
+    overlapping matches only the first, and of those the longest, is kept, unless ``overlapping``. Time is proportional to
+    the length of the text times the number of aliases.
 
     >>> find_answers("Party art; the Art of war.", ["art", "war"])
     [(6, 9, 0), (15, 18, 0), (22, 25, 1)]
@@ -109,7 +110,7 @@ def find_answers(text: str, aliases: Sequence[str], *, overlapping: bool = False
 
 @dataclass(frozen=True, slots=True)
 class _Stream:
-    """A normal form, perhaps with a space at an end; each of its characters was ``starts[i]:ends[i]`` of the original."""
+    """A normal form, possibly with a space at an end; each of its characters was ``starts[i]:ends[i]`` of the original."""
 
     text: str
     starts: list[int]
@@ -135,7 +136,7 @@ def _normal_stream(text: str) -> _Stream:
 
 
 def _occurrences(text: str, stream: _Stream, normal: str) -> list[tuple[int, int]]:
-    """Non-overlapping ranges of ``text`` that read ``normal`` and end at edges."""
+    """Non-overlapping ranges of ``text`` that equal ``normal`` and end at edges."""
     spans: list[tuple[int, int]] = []
     starts, ends = stream.starts, stream.ends
     at = stream.text.find(normal)
@@ -152,7 +153,7 @@ def _occurrences(text: str, stream: _Stream, normal: str) -> list[tuple[int, int
 
 
 def _is_edge(text: str, offset: int) -> bool:
-    """Return whether a word may start or end at ``offset``; characters that show nothing do not part a word."""
+    """Return whether a word may start or end at ``offset``; invisible characters do not separate a word."""
     before, behind = offset - 1, offset
     while before >= 0 and is_ignorable(text[before]):
         before -= 1
@@ -167,12 +168,12 @@ def _is_edge(text: str, offset: int) -> bool:
 
 
 def _is_word(character: str) -> bool:
-    # Combining marks count: the vowel signs of Devanagari are no letters to str.isalnum.
+    # Combining marks count: the vowel signs of Devanagari are not letters for str.isalnum.
     return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
 
 
 def _inside_number(text: str, offset: int) -> bool:
-    """Return whether the place is beside a ``.`` or ``,`` that has a digit on each side, as in 10,000."""
+    """Return whether the place is next to a ``.`` or ``,`` with a digit on each side, as in 10,000."""
     for mark in (offset - 1, offset):
         if 0 < mark < len(text) - 1 and text[mark] in ".,":
             return text[mark - 1].isdigit() and text[mark + 1].isdigit()
@@ -216,18 +217,19 @@ def dpr_tokens(text: str) -> list[str]:
 
 
 def passage_has_answer(passage: str, aliases: Sequence[str]) -> bool:
-    """Return whether the tokens of any alias stand side by side in the passage's (DPR's has_answer).
+    """Return whether the tokens of any alias occur side by side in the passage (DPR's has_answer).
 
     >>> passage_has_answer("a party in Paris", ["art"]), passage_has_answer("modern Art.", ["art"])
     (False, True)
     """
-    # No token holds a NUL (a control character), so it can fence the tokens in one string.
+    # No token holds a NUL (a control character), so it can separate the tokens in one string.
     fenced = _fence(dpr_tokens(passage))
     return any(tokens and _fence(tokens) in fenced for tokens in map(dpr_tokens, aliases))
 
 
 def holds_answer(passage: str, aliases: Sequence[str]) -> bool:
-    """``passage_has_answer`` of the folded texts, so that equal words meet; beyond ASCII also what ``find_answers`` finds.
+    """Return ``passage_has_answer`` of the folded texts, so that equal words match; beyond ASCII also the matches of
+    ``find_answers``.
 
     >>> holds_answer("黑豹队丢了308分", ["308"]), holds_answer("L’Aquila", ["L'Aquila"])
     (True, True)
@@ -236,7 +238,7 @@ def holds_answer(passage: str, aliases: Sequence[str]) -> bool:
     """
     if passage_has_answer(fold(passage), [fold(alias) for alias in aliases]):
         return True
-    # DPR's tokens end at no edge of a script without spaces, and take ’ and ' for two signs.
+    # DPR's tokens do not end inside a script without spaces, and distinguish ’ from '.
     plain = passage.isascii() and all(alias.isascii() for alias in aliases)
     return not plain and bool(find_answers(passage, aliases))
 

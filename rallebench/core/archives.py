@@ -1,4 +1,4 @@
-"""The one boundary for packed files: whatever is wrong inside, one sentence says so."""
+"""The one boundary for packed files: any fault inside becomes one sentence."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from rallebench.core.errors import BadFileError, RalleError
 
 @contextmanager
 def unpacking(name: object, noun: str = "archive") -> Iterator[None]:
-    """A block that reads the packed file that the user knows by this name or path. Raises BadFileError; errors of the disk pass.
+    """A block that reads a packed file, named as the user knows it. Raises BadFileError; disk errors pass unchanged.
 
-    The libraries raise almost anything for a damaged member, and OSError without a number for a damaged stream.
+    For a damaged member the libraries raise almost anything; for a damaged stream, OSError without a number.
     """
     try:
         yield

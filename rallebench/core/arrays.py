@@ -23,8 +23,8 @@ def load_array(
 ) -> NDArray[np.generic]:
     """The array of a file, memory-mapped for reading. Raises BadFileError.
 
-    numpy parses the header as Python text, so a damaged one raises almost anything. Arrays of objects, which hold pickled code,
-    are refused. ``dtype`` and ``ndim``: those that the array must have.
+    numpy parses the header as Python text, so a damaged header raises almost anything. Arrays of objects, which hold
+    pickled code, are refused. ``dtype`` and ``ndim``: the required ones.
     """
     import numpy as np
 

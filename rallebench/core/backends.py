@@ -62,11 +62,11 @@ class StreamingLLM(Protocol):
 class Retriever(Protocol):
     """A retriever. ``fingerprint``: corpus, tokens or encoder, index and parameters: everything that affects a result.
 
-    ``titled``: True if the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25), False if it reads
-    the bare text (RaLLe's dense indexes). ``prefix_stable``: True if the hits for a smaller k are always the
-    first of those for a larger k. A retriever with an encoder also has ``embedding_tokens(queries)``: after a
-    search, the tokens that encoders read per query, or None if one does not count tokens. One that asks a language model has
-    ``judgements``: (requests so far, replies that could not be read).
+    ``titled``: True if the model reads passages as ``"{title}, {text}"`` (RaLLe's BM25), False if it reads the bare text
+    (RaLLe's dense indexes). ``prefix_stable``: True if the hits for a smaller k are always the first of those for a larger
+    k. A retriever with an encoder also has ``embedding_tokens(queries)``: after a search, the tokens that encoders read
+    per query, or None if one does not count tokens. A retriever that asks a language model has ``judgements``: (requests
+    so far, replies that could not be read).
     """
 
     name: str
@@ -103,7 +103,7 @@ Backend = Union[LLM, Retriever, Tool]
 
 @dataclass(frozen=True)
 class Backends:
-    """The loaded models, retrievers and tools by name; plain dicts, so tests pass literals."""
+    """The loaded models, retrievers and tools by name, in plain dicts, so that tests can pass literals."""
 
     retrievers: Mapping[str, Retriever] = field(default_factory=dict)
     llms: Mapping[str, LLM] = field(default_factory=dict)
@@ -140,16 +140,17 @@ def _find_loaded(table: Mapping[str, T], name: str, kind: str) -> T:
 
 
 def close(backend: object) -> None:
-    """Release what a backend holds; one without ``close`` holds nothing."""
+    """Release the resources of a backend, if it has a ``close``."""
     with suppress(Exception):
         getattr(backend, "close", lambda: None)()
 
 
 def fit_to_model(request: Generate, model: LLM) -> Generate:
-    """The request as ``model`` is sent it. All requests to a model pass here.
+    """The request as sent to ``model``. Every request to a model passes through here.
 
-    Forced options stay for a model that enforces forms. Unless the settings are explicit, the model's ``insists`` holds:
-    ``max_tokens`` gives at least that room (None: the server's own), any other name leaves its setting to the entry.
+    Forced options stay for a model that enforces formats. Unless the settings are explicit, the model's ``insists``
+    applies: ``max_tokens`` gives at least that room (None: the server's own limit), any other name leaves its setting to
+    the entry.
     """
     insists: Mapping[str, int | None] = {} if request.explicit else getattr(model, "insists", {})
     if not insists and not request.forced:

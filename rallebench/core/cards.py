@@ -1,4 +1,4 @@
-"""A metric's card: its definition, and other facts that a reader of its numbers should know."""
+"""A metric's card: its definition, and other facts for readers of its numbers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOOLS = {"encoder": "an encoder", "model": "a model", "judge": "a language model
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """Facts that a reader of a number should know.
+    """Facts for the reader of a number.
 
     ``needs``: required gold, joined with ``+``; ``wants``: the required part of it, or '' for all; ``tool``: the required
     model, or ''. ``higher_is_better``: None if neither direction is better. ``range``: None stands for no bound.
@@ -83,7 +83,7 @@ class Card:
         return {**asdict(self), "range": list(self.range), **words}
 
     def facts(self) -> dict[str, str]:
-        """Return the card fact by fact; facts that do not apply are left out."""
+        """Return the card fact by fact; inapplicable facts are left out."""
         facts = {
             "Definition": self.definition,
             "Details": self.details,

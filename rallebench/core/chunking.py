@@ -1,4 +1,4 @@
-"""The way in which documents are split into passages."""
+"""The splitting of documents into passages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Unit = Literal["words", "tokens", "characters"]
 How = Literal["blocks", "recursive", "sentences"]
 
 UNIT_OF: Mapping[str, Unit] = {"recursive": "characters", "sentences": "tokens"}
-"""Methods with a single unit → that unit."""
+"""Methods with a single unit → their unit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure by which runs are compared, with its card; ``own``: a suite's own, stored in its runs only."""
+    """A measure for comparing runs, with its card; ``own``: a suite's own measure, stored only in its runs."""
 
     name: str
     card: Card
@@ -42,7 +42,7 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class PairedComparison:
-    """Run B against run A on the ``n`` questions that both have scored.
+    """Run B against run A on the ``n`` questions that both runs have scored.
 
     ``difference`` = mean of B − mean of A. ``p`` and ``low``..``high``, 95 % for all ``comparisons`` of a table together, come
     from one sign-flip test over ``clusters`` (``engine.statistics.Difference``). ``corrected``: p corrected for all comparisons;
@@ -73,13 +73,13 @@ class PairedComparison:
 
     @property
     def significant(self) -> bool:
-        """True if the difference is more than chance, corrected for all comparisons."""
+        """True if the difference exceeds chance, corrected for all comparisons."""
         return self.corrected is not None and self.corrected < LEVEL
 
     def verdict(self, upward: bool | None) -> str:
-        """The meaning of the difference by its sign: most questions may gain a little while the mean falls.
+        """The difference in words, by its sign: most questions may gain a little while the mean falls.
 
-        ``upward``: whether higher is better; None if neither direction is.
+        ``upward``: True if higher is better; None if neither direction is.
         """
         if self.difference is None:
             return "no question is scored in both"
@@ -117,8 +117,8 @@ class CorpusScore:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRun:
-    """One run. ``left_out``: questions that another run does not share; ``failed``, ``unfinished``: shared questions that failed or
-    are not answered yet."""
+    """One run. ``left_out``: questions that another run does not share; ``failed``, ``unfinished``: shared questions that
+    failed or have no answer yet."""
 
     name: str
     left_out: int
@@ -136,11 +136,11 @@ class ComparedRun:
 class Comparison:
     """Runs compared with the first.
 
-    ``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``pairs``: metric → each run after the
-    first, compared with it over the same questions; of three or more runs by ``metric`` alone. ``corpus_level``: metric → one
-    corpus-level score per run. ``measures``: the metrics that all runs share, and their cards. ``beyond_depth``: metrics
-    with a cut-off beyond the passages that some run asked for. ``timing``: why times are not compared; ``timed``: the metrics
-    that are measured times.
+    ``cells``: metric → one mean per run, over the questions that *all* runs have scored. ``pairs``: metric → each run
+    after the first, compared with it over the same questions; of three or more runs by ``metric`` alone. ``corpus_level``:
+    metric → one corpus-level score per run. ``measures``: the metrics that all runs share, and their cards.
+    ``beyond_depth``: metrics with a cut-off beyond the passages that some run asked for. ``timing``: the reason why times
+    are not compared; ``timed``: the metrics that are measured times.
     """
 
     sides: tuple[ComparedRun, ...]
@@ -166,13 +166,14 @@ class Comparison:
         return self.pairs[self.metric]
 
     def is_printed(self, name: str) -> bool:
-        """Return whether a metric has a place in a table: some question is scored by it in every run, within the retrieved depth."""
+        """Return whether a metric has a place in a table: every run scores some question by it, within the retrieved
+        depth."""
         is_scored = any(mean.n for mean in self.cells[name])
         comparable = name not in self.beyond_depth and not (self.timing and name in self.timed)
         return name == self.metric or (is_scored and comparable)
 
     def best(self, name: str) -> frozenset[int]:
-        """The indexes of the runs with the best mean; none where all are equal or no direction is better."""
+        """The indexes of the runs with the best mean; none if all are equal or no direction is better."""
         upward = self.measures[name].higher_is_better
         values = {i: m.value for i, m in enumerate(self.cells[name]) if m.value is not None}
         if not values or upward is None or _same(min(values.values()), max(values.values())):

@@ -64,7 +64,7 @@ class CostTotal:
 
 @dataclass(frozen=True, slots=True)
 class ActionCost:
-    """The cost of one action of a flow over its questions. Only a call of a language model has tokens and dollars."""
+    """The cost of one action of a flow over its questions. Only calls of a language model have tokens and dollars."""
 
     action: Count
     kind: str
@@ -87,10 +87,11 @@ class ActionCost:
 class Cost:
     """The cost of a run.
 
-    ``total``: the last attempt of every question, each step at the cost of its original call; ``answered`` and ``failed``: its
-    two parts. ``uncached``: the requests that this run really made, with earlier attempts, without cached replies. ``per_question``:
-    quantity → its distribution over the answered questions. ``prices``: model → US dollars per million tokens.
-    ``not_included``: retrievers that ask language models themselves. ``recorded``: False for imported predictions.
+    ``total``: the last attempt of every question, each step at the cost of its original call; ``answered`` and ``failed``:
+    its two parts. ``uncached``: the requests that this run really made, earlier attempts included, cached replies
+    excluded. ``per_question``: quantity → its distribution over the answered questions. ``prices``: model → US dollars per
+    million tokens. ``not_included``: retrievers that ask language models themselves. ``recorded``: False for imported
+    predictions.
     """
 
     __pydantic_config__: ClassVar[dict[str, object]] = {"alias_generator": _key}
@@ -107,7 +108,7 @@ class Cost:
 
     @property
     def is_replayed(self) -> bool:
-        """True if the cache gave some answers, so that their times were measured by another run."""
+        """True if the cache gave some answers; their times were measured by another run."""
         calls = (self.uncached.model_calls, self.total.model_calls)
         uncached, total = calls if calls[1] else (self.uncached.retrievals, self.total.retrievals)
         return (uncached or 0) < (total or 0)
@@ -120,7 +121,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """The cost of one step: ``target`` is the index, model or tool that was asked, in a ``batch`` of so many requests."""
+    """The cost of one step: ``target`` is its index, model or tool; ``batch`` the number of requests answered together."""
 
     kind: str
     target: str = ""

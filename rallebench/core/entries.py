@@ -1,4 +1,4 @@
-"""The shapes of JSON files that several packages read: a language model, a combination of retrievers, an index."""
+"""The formats of JSON files that several packages read: a language model, a combination of retrievers, an index."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNFOLDED_NOTE = "words not folded: build it anew, and all spellings of a word in
 
 
 class Strict(BaseModel):
-    """A shape that refuses fields it does not name."""
+    """A format that refuses unknown fields."""
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
@@ -28,7 +28,8 @@ Shape = TypeVar("Shape", bound=BaseModel)
 
 
 def parse_entry(shape: type[Shape], value: object, place: str, more: str = "") -> Shape:
-    """``value`` in a shape. Raises BadFileError about ``place``, one sentence for the first wrong field, then ``more``."""
+    """Parse ``value`` in a format. Raises BadFileError about ``place``, one sentence for the first wrong field, then
+    ``more``."""
     try:
         return shape.model_validate(value)
     except ValidationError as error:
@@ -50,7 +51,7 @@ def problem(error: ValidationError, place: str) -> str:
 
 
 class LLMEntry(Strict):
-    """A language model that can be loaded: which backend, and its settings."""
+    """A language model that can be loaded: its backend and settings."""
 
     backend: str
     about: str = ""
@@ -58,12 +59,12 @@ class LLMEntry(Strict):
 
     @property
     def prices(self) -> dict[str, float] | None:
-        """US dollars per million tokens, ``prompt`` and ``completion``; None if it has none."""
+        """US dollars per million tokens, ``prompt`` and ``completion``; None without prices."""
         return read_prices(self.settings.get("prices"))
 
 
 class Combination(Strict):
-    """A retriever made of others: the way, the names of the others, and its settings."""
+    """A retriever made of others: its kind, the names of the others, and its settings."""
 
     kind: str
     of: list[str] = Field(min_length=1, max_length=64)
@@ -111,11 +112,11 @@ class Manifest(Strict):
 
     @property
     def words_note(self) -> str:
-        """The mark of a sparse index whose words are not folded; '' for any other."""
+        """The mark of a sparse index with unfolded words; '' for any other."""
         return UNFOLDED_NOTE if self.parameters.get("tokens") == UNFOLDED else ""
 
 
 def seal_manifest(value: JsonObject) -> dict[str, JsonValue]:
-    """The JSON form of a manifest with the 12 hex digits that no longer fit once anything in it is edited."""
+    """The JSON form of a manifest with a seal of 12 hex digits, which no longer fits after any edit."""
     content = {key: item for key, item in value.items() if key != "seal"}
     return {**content, "seal": digest(content)[:12]}

@@ -1,7 +1,7 @@
-"""Variables of a ``.env`` file for this process: those of known libraries, and those that hold the keys of models.
+"""Variables of a ``.env`` file for this process: those of known libraries, and keys of models.
 
-The real environment wins. Proxies and the addresses of hubs are not taken: a file that came with a folder could send
-requests elsewhere by them.
+The real environment wins. Proxies and addresses of hubs are ignored, because a file that came with a folder could use them
+to send requests elsewhere.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ KNOWN = frozenset(
         "OMP_NUM_THREADS",
     ]
 )
-"""Variables that are read by rallebench and the libraries that it uses."""
+"""Variables that rallebench and its libraries read."""
 
 MAX_BYTES = 1_000_000
 _KEY = re.compile(r"api[_-]key[_-]env\"?'?\s*[:=\s]\s*\"?'?([A-Z_][A-Z0-9_]*)")
 
 
 def key_variables(texts: Iterable[str]) -> frozenset[str]:
-    """Return the variables that texts name as holders of a key: entries of models, and words of a command.
+    """Return the variables that texts name as holders of a key. The texts are entries of models or words of a command.
 
     >>> sorted(key_variables(['{"api_key_env": "MY_KEY"}', "openai_compatible:m?api_key_env=OTHER&x=1"]))
     ['MY_KEY', 'OTHER']
@@ -62,13 +62,13 @@ def key_variables(texts: Iterable[str]) -> frozenset[str]:
 def named_variables(words: Sequence[str], workspace: Path) -> frozenset[str]:
     """Return the variables that a command and the model entries of a workspace name."""
     texts = [" ".join(words)]
-    with contextlib.suppress(OSError):  # the verb that needs the entries tells why
+    with contextlib.suppress(OSError):  # the command that needs the entries reports the reason
         texts.append((workspace / "llms.json").read_text(encoding="utf-8", errors="replace"))
     return key_variables(texts)
 
 
 def load_env_file(path: Path, named: Iterable[str] = ()) -> tuple[str, ...]:
-    """Set the variables of an env file that are known or ``named`` and not set yet; return their names.
+    """Set the known or ``named`` variables of an env file that are not set yet; return their names.
 
     Raises BadFileError for a file with a line that is not NAME=value; then nothing is set.
     """
@@ -85,7 +85,8 @@ def load_env_file(path: Path, named: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def read_env_file(path: Path) -> dict[str, str]:
-    """Return the variables of an env file; ``${OTHER}`` in a value is text. Raises BadFileError, which quotes no value."""
+    """Return the variables of an env file; ``${OTHER}`` in a value is text. Raises BadFileError, which never quotes a
+    value."""
     parser = optional("dotenv.parser", "python-dotenv", f"but needed to read {path}")
     mend = "correct the line, or move the file away."
     try:

@@ -14,8 +14,8 @@
     │   └── BackendMemoryError the batch was too large; the loop halves it
     └── StoppedError          the user stopped it                             (exit code 130)
 
-A message names the thing in neutral words, no flag and no button; its ``hint`` is the mend, which each front end words
-for itself. Any other exception is a bug and keeps its traceback.
+A message names the thing in neutral words, no flag and no button. Its ``hint`` is the mend, which each front end puts into
+its own words. Any other exception is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ HINTS: Mapping[str, str] = {
     "track": "log the run or experiment ``name`` to MLflow later",
     "unload": "unload the model or retriever ``name``",
 }
-"""Kind of a hint → the mend, and what its ``name`` and ``value`` are."""
+"""Kind of a hint → the mend, and the meaning of its ``name`` and ``value``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """The mend of an error, as a kind of HINTS; ``cli.wording`` and ``gui.wording`` make a sentence of it.
+    """The mend of an error, as a kind of HINTS; ``cli.wording`` and ``gui.wording`` turn it into a sentence.
 
     >>> Hint("choose", "llm")
     Hint(kind='choose', name='llm', value='')
@@ -69,7 +69,7 @@ class Hint:
             )
 
     def after(self, sentence: str, clauses: Mapping[str, Callable[[Hint], str]]) -> str:
-        """``sentence`` with the clause of this kind at its end.
+        """``sentence`` with this kind's clause at its end.
 
         >>> Hint("rename").after("The name is taken.", {"rename": lambda hint: "choose another"})
         'The name is taken; choose another.'
@@ -80,7 +80,7 @@ class Hint:
 class RalleError(Exception):
     """The base class; ``str(error)`` is the sentence for the user.
 
-    ``setting``: the setting that is wrong, '' where it is none; ``hint``: the mend, None where the sentence names it.
+    ``setting``: the wrong setting, '' without one; ``hint``: the mend, None if the sentence names it.
     """
 
     exit_code = 1
@@ -90,13 +90,14 @@ class RalleError(Exception):
         self.setting, self.hint = setting, hint
 
     def saying(self, message: str, hint: Hint | None = None) -> Self:
-        """The same error with another sentence; its kind and setting stay, and its hint unless ``hint`` replaces it.
+        """The same error with another sentence. Its kind and setting stay, and so does its hint unless ``hint`` replaces
+        it.
 
         >>> taken = UsageError("The run 'a' exists already.", hint=Hint("resume", "a"))
         >>> taken.saying(f"a.json: {taken}").hint
         Hint(kind='resume', name='a', value='')
         """
-        other = type(self).__new__(type(self), message)  # a kind may be built of something else
+        other = type(self).__new__(type(self), message)  # constructors of kinds differ
         other.__dict__.update(self.__dict__)
         other.hint = hint or self.hint
         return other
@@ -117,7 +118,7 @@ class NotFoundError(UsageError):
 
 
 class BadFileError(UsageError):
-    """A file of the wrong form; names the file and, if known, the line."""
+    """A file of the wrong form; the error names the file and, if known, the line."""
 
 
 class MismatchError(UsageError):
@@ -152,7 +153,7 @@ class BackendMemoryError(BackendError):
 
 
 class BusyError(BackendError):
-    """A server refuses more requests for now; ``pause``: the seconds that it asks to wait, None if it names none."""
+    """A server refuses more requests for now; ``pause``: the requested seconds of waiting, None if unknown."""
 
     def __init__(self, message: str, pause: float | None = None) -> None:
         super().__init__(message)
@@ -160,6 +161,6 @@ class BusyError(BackendError):
 
 
 class StoppedError(RalleError):
-    """The user stopped the work; its finished part is kept."""
+    """The user stopped the work; finished parts are kept."""
 
     exit_code = 130

@@ -1,4 +1,4 @@
-"""The events of progress, which every long call yields.
+"""Progress events, which every long call yields.
 
 ``task`` is a path: ``night``, ``night/noise=0.2``, ``night/noise=0.2/judge``. A long call is an :data:`Operation`: a
 generator that yields events and *returns* its result.
@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A task is at ``done`` of ``total``; ``message``: the present step.
+    """A task has completed ``done`` of ``total``; ``message``: the present step.
 
-    ``errors`` questions have failed; ``seconds`` are of this session; ``means``: metric → [mean so far, count]; ``rate``: so
-    many of them a second in this session, 0 where that is not known. Of an experiment: ``runs`` and ``indexes``, the numbers of
-    its runs and of the indexes that it builds for them; ``built``: of these so far, the current one in part.
+    ``errors`` questions have failed; ``seconds`` are of this session; ``means``: metric → [mean so far, count]; ``rate``:
+    questions per second in this session, 0 if unknown. For an experiment: ``runs`` and ``indexes``, the numbers of its
+    runs and of the indexes that it builds; ``built``: indexes built so far, the current one in part.
     """
 
     task: str
@@ -39,7 +39,7 @@ class Progress:
 
     @property
     def seconds_left(self) -> float | None:
-        """The seconds that are left at this rate; None where that is not known."""
+        """The seconds left at this rate; None if unknown."""
         return (self.total - self.done) / self.rate if self.rate > 0 and self.total else None
 
 
@@ -53,7 +53,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A task is complete. ``reused``: it was complete before, and no model was asked. ``result``: its result."""
+    """A task is complete. ``reused``: it was complete before, and no model was called. ``result``: its result."""
 
     task: str
     message: str = ""
@@ -63,7 +63,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class IndexReady:
-    """The index that a task needs is there. ``built``: it is new."""
+    """The index for a task is ready. ``built``: it is new."""
 
     task: str
     name: str
@@ -88,7 +88,7 @@ def warning_events(task: str, sentences: Iterable[str]) -> Iterator[Event]:
 
 
 def ignore(event: object) -> None:
-    """Do nothing with an event."""
+    """Ignore an event."""
 
 
 def complete(operation: Generator[A, None, T], on_event: Callable[[A], None] = ignore) -> T:

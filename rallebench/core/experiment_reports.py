@@ -22,7 +22,7 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True)
 class VariantResult:
-    """A variant of a sweep, or a chain of a batch, with its means over the questions that all of them share.
+    """A variant of a sweep, or a chain of a batch, with its means over the questions that all variants share.
 
     ``difference``: from the best, between ``low`` and ``high``; ``p_corrected``: by Holm. None: not compared.
     """
@@ -39,7 +39,7 @@ class VariantResult:
 
 @dataclass(frozen=True, slots=True)
 class RankingReport:
-    """The report of a sweep or a batch: ``variants`` best first by ``metric``, None if nothing decides.
+    """The report of a sweep or a batch: ``variants`` best first by ``metric``, None if no metric decides.
 
     ``failed``: variant → reason. ``verdict``: the winner in one sentence.
     """
@@ -73,8 +73,8 @@ class RankingReport:
 class BaselinesReport:
     """A run beside its baselines.
 
-    ``lines``: baseline → its run. ``columns``: those after the run's own. ``metrics``: metric → column → mean over the questions
-    that all columns have scored. ``tests``: the run against each baseline. ``failed``: baseline → reason.
+    ``lines``: baseline → its run. ``columns``: the columns after the run's own. ``metrics``: metric → column → mean over
+    the questions scored in all columns. ``tests``: the run against each baseline. ``failed``: baseline → reason.
     """
 
     run: str
@@ -101,13 +101,14 @@ class BaselinesReport:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One index at one setting of its search-time knobs. None: not measured.
+    """One index at one setting of its search-time parameters. None: not measured.
 
     ``recall``: share of the exact k nearest passages among the hits, mean over ``n`` queries; None for an index without
     vectors. ``quality``: metric → mean over the ``n_gold`` questions with gold pages. ``single_ms``, ``batch_ms``:
-    milliseconds per query, one by one (median) and in batches (best of the rounds), passages read. ``encode_ms``:
-    milliseconds to encode a query; None if the search includes them. ``ram``: bytes by which a process grew while it opened
-    and searched the index, over one that only imported its library. ``error``: one sentence if the index could not be measured.
+    milliseconds per query, one by one (median) and in batches (best of the rounds), reading passages included.
+    ``encode_ms``: milliseconds to encode a query; None if the search includes this. ``ram``: growth in bytes of a process
+    that opens and searches the index, compared with one that only imports its library. ``error``: one sentence if the
+    index could not be measured.
     """
 
     index: str
@@ -129,7 +130,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """The index with its knobs.
+        """The index with its parameters.
 
         >>> Point("mine", "hnsw", {"ef_search": 64}).label
         'mine (ef_search 64)'
@@ -158,8 +159,9 @@ class TradeoffReport:
 
 @dataclass(frozen=True, slots=True)
 class OwnRow:
-    """Our row of a printed table. ``table``: its name; ``settings``: as the printed rows have them; ``cells``: column → mean in the
-    paper's unit. ``why``: the reason why no cell may stand beside the paper's, or ''; ``differs``: other differences."""
+    """Our row of a printed table. ``table``: its name; ``settings``: as in the printed rows; ``cells``: column → mean in
+    the paper's unit. ``why``: the reason why no cell is comparable with the paper's, or ''; ``differs``: other
+    differences."""
 
     table: str
     system: str
@@ -196,8 +198,8 @@ class PartResult:
 class SuiteReport:
     """The report of a suite.
 
-    ``definitions``: metric → definition. ``data``: the suite's own keys; ``PUBLISHED`` has OwnRows. ``notes``: sentences for the
-    reader of the numbers. ``files``: paths of the files that it made, in ``folder``.
+    ``definitions``: metric → definition. ``data``: the suite's own keys; ``PUBLISHED`` has OwnRows. ``notes``: sentences
+    for the reader of the numbers. ``files``: paths of its files in ``folder``.
     """
 
     suite: str = ""
@@ -237,10 +239,10 @@ class SuiteReport:
 
 @dataclass(frozen=True, slots=True)
 class StageCounts:
-    """The counts of a stage of a builder; None for those that it does not have.
+    """The counts of a stage of a builder; None for counts that it does not have.
 
-    ``inputs`` gave ``rows``; ``left_out``: reason → number. ``unknown``: verdicts that could not be read; ``failed``: requests;
-    ``edited``: rows of a person; ``new``: rows of this session. ``calls`` and the rest: cost of the requests,
+    ``inputs`` gave ``rows``; ``left_out``: reason → number. ``unknown``: unreadable verdicts; ``failed``: failed requests;
+    ``edited``: rows edited by a person; ``new``: rows of this session. ``calls`` and the rest: cost of the requests,
     ``tokens_not_counted``: rows without counted tokens.
     """
 
@@ -265,7 +267,7 @@ class StageCounts:
 
 
 STAGE_KEYS = {"used": "kept", "new": "made"}
-"""Field of StageCounts → its key, where they differ."""
+"""Field of StageCounts → its key, if they differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +289,7 @@ class BuilderReport:
 
     @property
     def records(self) -> Mapping[str, int]:
-        """File → number of records, of a builder that makes records."""
+        """File → number of records, for a builder that makes records."""
         return dict(self.counts.get("records", {}))
 
     def to_json(self) -> dict[str, JsonValue]:

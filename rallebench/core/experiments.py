@@ -1,6 +1,6 @@
-"""An experiment: a generator that yields requests for work, is sent their results, and returns a report.
+"""An experiment: a generator that yields requests for work, receives their results, and returns a report.
 
-It asks no model, writes no file and reports no progress; a player performs its requests (``engine.driver``)::
+An experiment calls no model, writes no file and reports no progress; a player performs its requests (``engine.driver``)::
 
     @dataclass(frozen=True, slots=True)
     class ClosedBookSettings:
@@ -13,7 +13,7 @@ It asks no model, writes no file and reports no progress; a player performs its 
         return Report({"em": result.mean("em")})
 
 All errors in the request are raised before the first yield; until then nothing is written. The error of a failed request
-is thrown in at its yield; an experiment that catches it continues without that result.
+is thrown into the experiment at its yield. An experiment that catches it continues without that result.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ FOLDER = "experiments"
 """The folder of all experiments in a workspace."""
 
 Row = dict[str, Any]
-"""A row of a file that a person may edit: ``id``, ``keep`` (whether it is used), ``why`` (the reason if it is not) and others."""
+"""A row of a file that a person may edit: ``id``, ``keep`` (true if it is used), ``why`` (the reason if not) and
+others."""
 
 PILOT_QUESTIONS, TRADEOFF_QUESTIONS = 3, 200
-"""Questions of each run that a pilot asks, and that a trade-off asks, unless other numbers are given."""
+"""Questions per run of a pilot, and of a trade-off, by default."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestContent:
-    """The content of a request for an experiment, as it is stored. ``llm``: a name or ''; ``limit``: number of questions, from the
-    first on."""
+    """The content of a request for an experiment, as stored. ``llm``: a name or ''; ``limit``: number of questions, from
+    the first on."""
 
     llm: str = ""
     settings: Json = field(default_factory=dict)
@@ -67,8 +68,8 @@ class RequestContent:
 class ExperimentRequest:
     """The request for an experiment.
 
-    ``workspace`` resolves names; ``settings``: all of the experiment's own, checked; ``llm``: a name or ''; ``limit``:
-    the number of questions, from the first on. ``allow_python``: whether agents may run a model's programs; the server
+    ``workspace`` resolves names; ``settings``: all settings of the experiment, checked; ``llm``: a name or ''; ``limit``:
+    the number of questions, from the first on. ``allow_python``: True if agents may run a model's programs; the server
     decides this, so it is not a setting. ``kind``, ``name``: the experiment's, '' in a dry run.
     """
 
@@ -82,7 +83,7 @@ class ExperimentRequest:
     name: str = ""
 
     def read(self, shape: type[T]) -> T:
-        """The settings as the dataclass whose declared fields are the experiment's form."""
+        """The settings as the dataclass whose declared fields form the experiment's settings."""
         return fill(shape, self.settings)
 
     @property
@@ -104,8 +105,9 @@ class ExperimentRequest:
 class IndexRecipe:
     """Everything that defines an index. Create one with ``index_recipe``, which checks it.
 
-    ``corpus``: a file or folder of documents, an imported corpus, or an index, whose passages are then the documents.
-    ``encoder``: '' for a kind without one. ``form``: the corpus's format; '' recognises it. ``settings``: all of the kind's.
+    ``corpus``: a file or folder of documents, an imported corpus, or an index with passages that serve as documents.
+    ``encoder``: '' for a kind without one. ``form``: the corpus's format; '' detects it. ``settings``: all settings of the
+    kind.
     """
 
     corpus: Path
@@ -119,9 +121,9 @@ class IndexRecipe:
 
 @dataclass(frozen=True, slots=True)
 class IndexRequest:
-    """The request for an index of this recipe, existing or new, for the next runs; the reply is an ``IndexResult``.
+    """The request for an index of this recipe, existing or new, for the next runs. The reply is an ``IndexResult``.
 
-    ``transient``: it is unloaded at the next request for an index, or at the end.
+    ``transient``: the index is unloaded at the next request for an index, or at the end.
     """
 
     label: str
@@ -139,21 +141,21 @@ class IndexResult:
 
 
 class RowInput(Protocol):
-    """The input that a stage makes rows of."""
+    """An input from which a stage makes rows."""
 
     @property
     def id(self) -> str: ...
 
 
 class NewRow(RowInput, Protocol):
-    """A row as a stage makes it."""
+    """A new row of a stage."""
 
     def to_json(self) -> Json: ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowId:
-    """A row, or an input, of which only the id matters."""
+    """The id of a row or an input; its other fields are ignored."""
 
     id: str
 
@@ -163,14 +165,15 @@ In = TypeVar("In", bound=RowInput)
 
 @dataclass(frozen=True, slots=True)
 class RowsRequest(Generic[In]):
-    """The request for the file ``<label>.jsonl``, of which a person may edit every row; the reply is an ``engine.RowFile``.
+    """The request for the file ``<label>.jsonl``, in which a person may edit every row. The reply is an
+    ``engine.RowFile``.
 
-    ``about``: the rows in a word or two. ``inputs``: the inputs that rows are made of. Either ``make`` gives an
-    input's rows without a model, or ``flow`` asks ``llms`` about it and ``read`` gives the rows of its episode, also of one that
-    failed (``episode.error``; such a row has ``error`` and is tried again the next time). ``depends_on``: all that an input's
-    rows depend on, JSON-able; rows that were made of something else are made again, rows that a person edited never.
-    ``source``: a digest of all that ``inputs`` reads; a complete file with the same digest is not made again.
-    ``summary``: facts about the inputs once they have been read, JSON-able; its ``left_out`` (reason → number) joins the counts.
+    ``about``: the rows in a word or two. ``inputs``: the inputs from which rows are made. Either ``make`` gives an input's
+    rows without a model, or ``flow`` asks ``llms`` about it and ``read`` gives the rows of its episode, even of a failed
+    one (``episode.error``; such a row has ``error`` and is tried again next time). ``depends_on``: JSON-able, everything
+    that determines an input's rows. Rows made from other values are made again; edited rows never are. ``source``: a
+    digest of everything that ``inputs`` reads; a complete file with the same digest is not made again. ``summary``: facts
+    about the inputs after reading, JSON-able; its ``left_out`` (reason → number) joins the counts.
     """
 
     label: str
@@ -187,9 +190,10 @@ class RowsRequest(Generic[In]):
 
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """The request for measurements by a program of its own, ``python -m module JOB.json`` (see ``engine.measure``).
+    """The request for measurements in a separate process, ``python -m module JOB.json`` (see ``engine.measure``).
 
-    ``job``: JSON, all that changes a measurement; the same job is measured once. The reply is a tuple of JSON objects.
+    ``job``: JSON, everything that changes a measurement; the same job is measured once. The reply is a tuple of JSON
+    objects.
     """
 
     label: str
@@ -199,7 +203,7 @@ class MeasureRequest:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """These models and retrievers are no longer needed and may be unloaded. The reply is None."""
+    """The request to unload models and retrievers that are no longer needed. The reply is None."""
 
     names: tuple[str, ...]
 
@@ -228,9 +232,9 @@ class Report:
     """The result of an experiment.
 
     ``data``: JSON with the experiment's own keys; ``notes``: sentences for the reader of the numbers; ``files``: path
-    below the experiment's folder → text, or pieces of it; ``files_to_edit``: the same for files that a person edits, written only if
-    absent; ``failed``: failed run → reason. ``questions``: records in KILT's form, which become the dataset of the experiment's name.
-    ``result``: the whole of ``report.json``, of an experiment that is neither a suite nor a builder.
+    below the experiment's folder → text, or pieces of it; ``files_to_edit``: the same for files that a person edits, never
+    overwritten; ``failed``: failed run → reason. ``questions``: records in KILT's form, which become a dataset with the
+    experiment's name. ``result``: the whole of ``report.json``, for an experiment that is neither a suite nor a builder.
     """
 
     data: Json = field(default_factory=dict)
@@ -246,7 +250,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class FilledRows:
-    """A file of rows that is complete."""
+    """A complete file of rows."""
 
     label: str
     about: str
@@ -256,8 +260,8 @@ class FilledRows:
 
 @dataclass(frozen=True, slots=True)
 class ExperimentResult:
-    """An experiment that has ended. ``folder`` holds its report and the files that it made; ``stored``: the content of
-    ``report.json``; ``warning``: why MLflow does not show it as one, '' if it does."""
+    """An experiment that has ended. ``folder`` holds its report and its files; ``stored``: the content of ``report.json``;
+    ``warning``: the reason why MLflow does not show it as one experiment, or ''."""
 
     request: ExperimentRequest
     folder: Path
@@ -271,7 +275,7 @@ class ExperimentResult:
 
 @dataclass(frozen=True, slots=True)
 class StoredExperiment:
-    """An experiment that was begun. ``runs``: label → run; ``report``: None until it has ended."""
+    """An experiment that was begun. ``runs``: label → run; ``report``: None before its end."""
 
     name: str
     kind: str

@@ -1,4 +1,4 @@
-"""The extras of the package, and the line that installs a package which is absent."""
+"""The extras of the package, and the command that installs a missing package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
     "ray": ("ray",),
     "gpu": ("bitsandbytes",),
 }
-"""Extra → the packages that it brings; ``pyproject.toml`` has their ranges."""
+"""Extra → its packages; ``pyproject.toml`` has their version ranges."""
 
 RUN_TIME = (
     "torch",
@@ -47,11 +47,11 @@ RUN_TIME = (
     "tqdm",
     "python-dotenv",
 )
-"""The packages that every installation has; ``pyproject.toml`` has their ranges."""
+"""The packages of every installation; ``pyproject.toml`` has their version ranges."""
 
 
 def extra_with(package: str) -> str:
-    """Return the extra that brings a package, '' if none does.
+    """Return the extra that includes a package, '' if none does.
 
     >>> extra_with("milvus-lite"), extra_with("numpy")
     ('milvus', '')
@@ -62,7 +62,7 @@ def extra_with(package: str) -> str:
 def install_line(package: str, install: str = "") -> str:
     """Return the command that installs a package: by its extra if rallebench is installed, else by its name.
 
-    ``install``: the words after ``pip install`` where the name alone is not enough.
+    ``install``: the words after ``pip install`` if the name alone is not enough.
     """
     extra = extra_with(package)
     if extra and is_installed():

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, JSON files with line numbers in their errors, and the error of a full disk."""
+"""Atomic writes, JSON files with line numbers in their errors, and the error for a full disk."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from rallebench.core.parts import unfinished_file, with_final_names
 from rallebench.core.types import Json
 
 MAX_LINE_BYTES = 64 * 2**20
-"""A longer line is refused; no record of any known dataset comes near it."""
+"""Bytes above which a line is refused; no record of a known dataset is nearly as long."""
 READ_AHEAD = 2**18
-"""Bytes read at once from files of long lines: Python's 8 KB take three times as long."""
+"""Bytes per read for files with long lines: Python's 8 KB take three times as long."""
 
 _FULL = re.compile(
     r"No space left|Disk quota exceeded|File too large|\d+ requested and \d+ written|\d+ of \d+ bytes are there|iostream error"
@@ -33,9 +33,9 @@ FREE_SPACE = Hint("free-space")
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """Write a file beside ``path`` and move it there if the block ends well; a link stays a link.
+    """Write a file beside ``path`` and move it there if the block succeeds; a link stays a link.
 
-    Raises UsageError if ``path`` is a folder or a device, which the file would replace.
+    Raises UsageError if ``path`` is a folder or a device, because the file would replace it.
     """
     path = Path(os.path.realpath(path))
     if path.exists() and not path.is_file():
@@ -56,7 +56,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 def write_text(path: Path, text: str | Iterable[str]) -> str:
     """Write UTF-8 text, or pieces of it, whole or not at all; returns its sha256 (64 hex digits).
 
-    A lone surrogate, which some models write, becomes its escape.
+    Lone surrogates, which some models write, become escapes.
     """
     total = hashlib.sha256()
     with writing(path) as handle:
@@ -82,7 +82,7 @@ def write_json(
 
 
 def read_json(path: Path) -> JsonValue:
-    """Read one JSON document; BadFileError names the file and the line."""
+    """Read one JSON document. Raises BadFileError, which names the file and the line."""
     try:
         text = Path(path).read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
@@ -122,7 +122,7 @@ def read_objects(path: Path) -> list[Json]:
 
 
 def json_problem(error: Exception) -> str:
-    """The reason of a JSON error in a few words."""
+    """The cause of a JSON error in a few words."""
     if isinstance(error, json.JSONDecodeError):
         return error.msg
     return (
@@ -131,7 +131,7 @@ def json_problem(error: Exception) -> str:
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """(number from 1, line) of our own append-only file, if it exists; a torn last line is left out."""
+    """(number from 1, line) of our own append-only file, if it exists. A torn last line is left out."""
     if path.exists():
         with open(path, "rb", buffering=READ_AHEAD) as handle:
             yield from ((n, raw) for n, raw in enumerate(handle, 1) if raw.endswith(b"\n"))
@@ -147,7 +147,7 @@ def read_own_jsonl(path: Path) -> Iterator[Json]:
 
 
 class Appender:
-    """Append JSON lines to our own file; each line is flushed, a torn last line is removed first."""
+    """Appends JSON lines to our own file. Each line is flushed; a torn last line is removed first."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
@@ -176,7 +176,7 @@ class Appender:
                 handle.truncate(position)
 
     def write(self, value: JsonValue) -> int:
-        """Append one line and hand it to the operating system; returns its bytes."""
+        """Append one line and hand it to the operating system; returns its number of bytes."""
         line = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
         try:
             self._handle.write(line)
@@ -197,7 +197,7 @@ class Appender:
 
 
 def sha256_file(path: Path) -> str:
-    """64 hex digits; reads in pieces of 1 MB."""
+    """The SHA-256 of a file, 64 hex digits; reads pieces of 1 MB."""
     total = hashlib.sha256()
     with open(path, "rb") as handle:
         while piece := handle.read(2**20):
@@ -209,7 +209,7 @@ def sha256_file(path: Path) -> str:
 
 
 class DiskError(BackendError):
-    """A failed write; the sentence is complete."""
+    """A failed write, with a complete sentence."""
 
 
 def free_bytes(path: Path) -> int:
@@ -224,12 +224,12 @@ def _existing(path: Path) -> Path:
 
 
 def is_full(error: BaseException) -> bool:
-    """Return whether an error of any library means a full disk."""
+    """Return whether an error, from any library, means a full disk."""
     return bool(_FULL.search(f"{getattr(error, 'strerror', '') or ''} {error}"))
 
 
 def disk_error(path: Path, error: BaseException, what: str = "", needed: int = 0) -> DiskError:
-    """The error of a failed write, to be raised after the half-written file is removed.
+    """The error for a failed write, to be raised after the unfinished file is removed.
 
     ``what`` and ``path`` name the file, as in "the index /w/indexes/mine"; ``needed``: its least size in bytes, 0 if
     unknown. The sentence has the final name of a hidden temporary folder.
@@ -237,7 +237,7 @@ def disk_error(path: Path, error: BaseException, what: str = "", needed: int = 0
     reason = with_final_names(" ".join(str(getattr(error, "strerror", "") or error).split())[-300:])
     if is_full(error):
         reason = no_room(path, error, needed)
-    # Free space makes no larger file possible.
+    # Free space does not allow a larger file.
     hint = None if reason.startswith(_TOO_LARGE) else FREE_SPACE
     return DiskError(
         f"Could not write {what and f'{what} '}{path}: {reason}. Nothing was left half-written.",
@@ -246,9 +246,9 @@ def disk_error(path: Path, error: BaseException, what: str = "", needed: int = 0
 
 
 def no_room(place: Path, error: BaseException, needed: int = 0) -> str:
-    """Why a write had no room, as a clause: the disk, a quota on it, or the size that one file may have.
+    """The reason why a write failed, as a clause: the disk, a quota, or the largest allowed file.
 
-    ``needed``: the least size of what is written, in bytes, 0 if unknown. Some libraries only say that less was written.
+    ``needed``: the least size of the file in bytes, 0 if unknown. Some libraries only report a short write.
     """
     code, words = getattr(error, "errno", None), f"{getattr(error, 'strerror', '')} {error}"
     free, limit = free_bytes(place), _largest_file()
@@ -270,17 +270,17 @@ _TOO_LARGE = "no file may grow beyond"
 
 
 def _largest_file() -> int | None:
-    """The most bytes of a file that this process may write, None without a limit."""
+    """The largest file in bytes that this process may write, None without a limit."""
     try:
         import resource
-    except ImportError:  # Windows has no such limits
+    except ImportError:  # Windows has no such limit
         return None
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
     return None if limit == resource.RLIM_INFINITY else limit
 
 
 def _free_names(place: Path) -> bool:
-    """Return whether the disk of ``place`` can hold one file more. Some file systems count none."""
+    """Return whether the disk of ``place`` can hold another file. Some file systems do not count files."""
     try:
         disk = os.statvfs(_existing(place))
     except (AttributeError, OSError):

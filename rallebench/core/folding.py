@@ -1,11 +1,12 @@
-"""One form for texts that read alike, so that equal words meet. Pure.
+"""A common form for texts that look alike, so that equal words match. Pure.
 
-It is Unicode's NFKC_Casefold with four additions: vowel marks that a writer may leave out (Arabic, Hebrew and Syriac
-points, and the Arabic stretching line) are dropped, the Turkish dotted and dotless i are the Latin one, letters that Thai,
-Lao and Malayalam write in two ways are one, and a trademark sign parts words. Every other mark stays: accents, the matras of Hindi and Tamil, the tones of Thai.
+The form is Unicode's NFKC_Casefold with four additions. Optional vowel marks (Arabic, Hebrew and Syriac points, and the
+Arabic stretching line) are dropped. The Turkish dotted and dotless i become the Latin one. Letters with two spellings in
+Thai, Lao and Malayalam become one. A trademark sign separates words. All other marks stay: accents, the matras of Hindi
+and Tamil, the tones of Thai.
 
-Format characters are dropped, those that join or part letters in Persian and Indic text too (ZWJ, ZWNJ): they change
-the shape of a word and are left out as often as they are typed, so both spellings meet.
+Format characters are dropped, even if they join or separate letters in Persian and Indic text (ZWJ, ZWNJ). They change the
+shape of a word and are often left out in typing, so both spellings match.
 """
 
 from __future__ import annotations
@@ -21,12 +22,12 @@ _IGNORABLE = (
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-"""Format characters (Cf), variation selectors and fillers: all that shows nothing by itself."""
+"""Format characters (Cf), variation selectors and fillers: all invisible characters."""
 _OPTIONAL = (
     "\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u0652\u0656-\u065f\u0670"
     "\u06d6-\u06dc\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u0711\u0730-\u074a\u0897-\u089f\u08ca-\u08e1\u08e3-\u08ff"
 )
-"""Marks that are written or left out: Hebrew points, Arabic vowel and reading marks, Syriac points."""
+"""Optional marks: Hebrew points, Arabic vowel and reading marks, Syriac points."""
 
 _PLAIN = (
     "\x00-\x7f\xa1-\xa7\xa9\xab\xac\xae\xb0\xb1\xb6\xb7\xbb\xbf-\u012f\u0134-\u013e\u0141-\u0148\u014a-\u017e"
@@ -34,13 +35,13 @@ _PLAIN = (
     "\u2018-\u2022\u2030\u2039\u203a\u20ac\u3001\u3002\u3008-\u3011\u3041-\u3096\u30a1-\u30fe\u3400-\u4dbf\u4e00-\u9fff"
     "\uac00-\ud7a3"
 )
-"""Common characters of which folding changes nothing but the case. One look for others spares most texts the rest."""
+"""Common characters in which folding changes only the case. A quick check for others spares most texts the rest."""
 
 _ELABORATE = re.compile(f"[^{_PLAIN}]")
 _SHOWS_NOTHING = re.compile(f"[{_IGNORABLE}]")
 _DROPPED = re.compile(f"[{_IGNORABLE}{_OPTIONAL}]+")
 _MARKS = ("Mn", "Mc")
-_SIGNS = re.compile("[\u2120\u2122]")  # NFKC makes the letters SM and TM of them
+_SIGNS = re.compile("[\u2120\u2122]")  # NFKC turns them into the letters SM and TM
 _LETTERS = str.maketrans(
     {
         "\u0131": "i",
@@ -49,11 +50,11 @@ _LETTERS = str.maketrans(
     }
 )
 _TONE_LAST = re.compile("(\u0e4d)([\u0e48-\u0e4b])|(\u0ecd)([\u0ec8-\u0ecb])")
-"""A Thai or Lao tone behind the ring of "am", where NFKC puts it before."""
+"""A Thai or Lao tone after the ring of "am"; NFKC puts the ring first."""
 
 
 def fold(text: str) -> str:
-    """A text in the form in which words are compared.
+    """A text in the form for comparing words.
 
     >>> fold("ＧＰＵ１００"), fold("Donau\u00addampf"), fold("İSTANBUL"), fold("ISPARTA") == fold("ısparta")
     ('gpu100', 'donaudampf', 'istanbul', True)
@@ -77,33 +78,33 @@ def _swap_marks(match: re.Match[str]) -> str:
 
 
 def is_plain(text: str) -> bool:
-    """Return whether only the case of a text is folded: it has no marks, and no form of a character other than the usual."""
+    """Return whether folding changes only the case of a text: it has no marks and no unusual forms of characters."""
     return text.isascii() or not _ELABORATE.search(text)
 
 
 def is_ignorable(character: str) -> bool:
-    """Return whether a character shows nothing by itself: a soft hyphen, a zero-width space, a variation selector …"""
+    """Return whether a character is invisible by itself: a soft hyphen, a zero-width space, a variation selector …"""
     return character > "\x7f" and bool(_SHOWS_NOTHING.match(character))
 
 
 @functools.cache
 def mark_pattern() -> str:
-    """The pattern of a mark that belongs to the letter before it; enclosing marks do not."""
+    """The pattern of a mark that belongs to the preceding letter; enclosing marks do not."""
     every = (c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) in _MARKS)
     first: list[str] = []
     beyond: list[str] = []
     for character in every:
         (first if character <= "\uffff" else beyond).append(character)
-    # The engine has a table for a class of the first plane; any other class it compares one by one, so it is asked rarely.
+    # The engine has a table for classes of the first plane. It compares other classes one by one, so they are tried rarely.
     return f"(?:[{''.join(first)}]|(?![\0-\uffff])[{''.join(beyond)}])"
 
 
 @functools.cache
 def _clusters() -> re.Pattern[str]:
-    # Jamo, and halfwidth kana with their voice marks, are composed though no character of them is a mark.
+    # Jamo, and halfwidth kana with their voice marks, are composed though none of their characters is a mark.
     inside = rf"[{_IGNORABLE}]*(?:{mark_pattern()}|[\uff9e\uff9f])"
     letter = rf"(?:[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff]+|.)(?:{inside})*"
-    # The last of several plain characters may have a mark behind it.
+    # The last of several plain characters may have a mark after it.
     run = rf"([{_PLAIN}]+)(?=[{_PLAIN}]|\Z)".replace(
         "\xbf-", "\xbf-\xde\xe0-"
     )  # ß folds to two letters
@@ -111,7 +112,7 @@ def _clusters() -> re.Pattern[str]:
 
 
 def fold_with_offsets(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
-    """(folded text, where the letter of each of its characters begins in the text, where it ends); marks belong to letters.
+    """(folded text, start of each character's letter in the text, its end); marks belong to letters.
 
     >>> fold_with_offsets("e\u0301\u00ad\ufb01")
     ('éfi', [0, 3, 3], [2, 4, 4])
@@ -132,7 +133,8 @@ def fold_with_offsets(text: str) -> tuple[str, Sequence[int], Sequence[int]]:
 
 
 def _pieces(text: str) -> Iterator[tuple[int, int, bool]]:
-    """(start, end, whether its letters fold to one each) of runs of plain letters, and of single letters with their marks."""
+    """(start, end, True if its letters fold to one each) of runs of plain letters, and of single letters with their
+    marks."""
     if is_plain(text) and "ß" not in text:
         yield 0, len(text), True
         return

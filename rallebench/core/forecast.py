@@ -1,4 +1,4 @@
-"""The forecast of an experiment: its runs and their calls as declared, and their cost where a pilot measured it."""
+"""The forecast of an experiment: its declared runs and calls, and their cost as measured by a pilot."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Seconds = tuple[float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A count from ``low`` to ``high``; ``high`` None: it depends on the answers."""
+    """A count from ``low`` to ``high``; ``high`` None: the count depends on the answers."""
 
     low: int
     high: int | None
@@ -37,8 +37,8 @@ class Range:
 class PlannedRun:
     """A run and its open questions.
 
-    ``open``: the number of its ``questions`` that no run of this name has answered and judged. ``generations`` and
-    ``retrievals`` count the calls for these, judges included. ``depends``: its questions or prompts are made of the answers of an
+    ``open``: the number of its ``questions`` without an answer and a judgement in a run of this name. ``generations`` and
+    ``retrievals`` count their calls, judges included. ``depends``: its questions or prompts depend on the answers of an
     earlier run. ``flow``: the identity of its chain or agent, see ``flow_identity``; '' with a judge.
     """
 
@@ -63,10 +63,10 @@ class PlannedRun:
 
 @dataclass(frozen=True, slots=True)
 class PilotSample:
-    """``questions`` of a run were asked, and ``failed`` of them failed.
+    """``questions`` of a run were answered, and ``failed`` of them failed.
 
-    ``rows``: quantity → cost of each answered question, None if unknown. ``why``: the first failure, or the models without a
-    known price; without rows, why the run could not be asked.
+    ``rows``: quantity → cost of each answered question, None if unknown. ``why``: the first failure, or the models without
+    a known price; without rows, the reason why the run could not be sampled.
     """
 
     questions: int
@@ -82,7 +82,8 @@ class PilotSample:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The expected value, from the mean of the sample, and the bounds, from its least and its largest question; None: unknown."""
+    """The expected value, from the sample's mean, and bounds, from its cheapest and its most expensive question; None:
+    unknown."""
 
     value: float | None = None
     low: float | None = None
@@ -91,10 +92,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PilotCosts:
-    """Costs of a whole experiment, estimated from a pilot.
+    """The costs of a whole experiment, estimated from a pilot.
 
-    ``samples``: one for each planned run, None if the pilot did not reach it. ``parts``: for each run, quantity → Interval for
-    the questions that are still open. ``total``: the same for all runs. ``notes``: limits of these figures. ``building``: seconds to
+    ``samples``: one for each planned run, None if the pilot did not reach it. ``parts``: for each run, quantity → Interval
+    for the open questions. ``total``: the same for all runs. ``notes``: limits of these figures. ``building``: seconds to
     build the missing indexes, None if not measured.
     """
 
@@ -107,19 +108,19 @@ class PilotCosts:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Everything known of an experiment before it starts.
+    """Everything known about an experiment before it starts.
 
-    Declared, by the dry run: ``runs``; ``open_end``: a sentence why there may be more runs, or ''; ``indexes``: the number of
-    indexes that the runs search; ``builds``: recipes of those that must be built; ``measurements``: labels of measurements in
-    processes of their own; ``rows``: labels of its files of rows; ``generated``: labels of the files for which a model is asked;
-    ``warnings``: gold pages that an index lacks, and the experiment's own sentences.
+    Declared, by the dry run: ``runs``; ``open_end``: a sentence on why there may be more runs, or ''; ``indexes``: the
+    number of indexes that the runs search; ``builds``: recipes of indexes to build; ``measurements``: labels of
+    measurements in separate processes; ``rows``: labels of its files of rows; ``generated``: labels of the files that a
+    model fills; ``warnings``: gold pages missing from an index, and the experiment's own sentences.
 
     Measured: ``pilot``, None before one has ended; ``index_costs``: a sentence on the indexes to build, or ''.
 
-    Expected, from the pilot or from earlier runs: ``seconds`` for questions and missing indexes, None if one of them is unknown;
-    ``building``: seconds for these indexes; ``usd``, None without a price, 0.0 for local models; ``basis``: the source of both;
-    ``cached``: the number of model calls that the reply cache answers, None if unknown; ``smallest``: the smallest difference of
-    two means that the questions show; ``remarks``: sentences about the choice of variants.
+    Expected, from the pilot or from earlier runs: ``seconds`` for questions and missing indexes, None if one of them is
+    unknown; ``building``: seconds for these indexes; ``usd``, None without a price, 0.0 for local models; ``basis``: the
+    source of both; ``cached``: the number of model calls that the reply cache answers, None if unknown; ``smallest``: the
+    smallest detectable difference of two means with these questions; ``remarks``: sentences about the choice of variants.
     """
 
     kind: str
@@ -144,7 +145,7 @@ class Forecast:
 
     @property
     def count(self) -> int:
-        """The number of runs, or of measurements where there are no runs."""
+        """The number of runs, or of measurements if there are no runs."""
         return len(self.runs) or len(self.measurements)
 
     @property
@@ -196,14 +197,14 @@ class Forecast:
         return (*notes, *filter(None, [self.open_end]))
 
     def measure(self, samples: Sequence[PilotSample | None]) -> Forecast:
-        """Scale the sample of every run to its open questions; runs without one get those of similar runs."""
+        """Scale the sample of every run to its open questions. Runs without a sample use those of similar runs."""
         rows, borrowed, unknown = self._rows(samples)
         parts = tuple(
             {name: _scale([row[name] for row in rows_of_run], run.open) for name in QUANTITIES}
             for run, rows_of_run in zip(self.runs, rows)
         )
         total = {name: _sum([part[name] for part in parts]) for name in QUANTITIES}
-        if self.rows:  # requests for rows are in no run
+        if self.rows:  # requests for rows belong to no run
             total = dict.fromkeys(QUANTITIES, Interval())
         notes = _notes(self, samples, borrowed, unknown)
         return replace(self, pilot=PilotCosts(tuple(samples), parts, total, notes))
@@ -216,7 +217,7 @@ class Forecast:
     def _rows(
         self, samples: Sequence[PilotSample | None]
     ) -> tuple[list[tuple[Mapping[str, float | None], ...]], list[str], list[str]]:
-        """(rows to scale for each run, labels of runs that borrow those of similar runs, labels of runs without any)."""
+        """(rows to scale for each run, labels of runs that use rows of similar runs, labels of runs without any)."""
         similar: dict[object, tuple[Mapping[str, float | None], ...]] = {}
         for run, sample in zip(self.runs, samples):
             known = similar.get(run.similarity_key, ())
@@ -234,7 +235,7 @@ class Forecast:
 
 
 def flow_identity(workflow: str, settings: Json) -> str:
-    """The digest of a chain or agent without its name and questions; models and indexes count by name only."""
+    """The digest of a chain or agent without its name and questions. Models and indexes count by name only."""
     own = {key: value for key, value in settings.items() if key not in _OF_QUESTIONS}
     own = {key: _without_name(value) if key == "chain" else value for key, value in own.items()}
     return digest([workflow, json.loads(json.dumps(own, default=str))])
@@ -250,12 +251,12 @@ _OF_QUESTIONS = ("backends", "dataset_sha256", "records_sha256", "sampled")
 
 
 def list_some(names: Sequence[str]) -> str:
-    """The first five names, and the number of further ones."""
+    """The first five names, and the number of the others."""
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def _scale(values: Sequence[float | None], count: int) -> Interval:
-    """The amount of ``count`` questions like those of the sample; unknown if one of these is."""
+    """The amount for ``count`` questions like the sample's; unknown if one of these is."""
     known = [value for value in values if value is not None]
     if not count:
         return Interval(0.0, 0.0, 0.0)
@@ -277,7 +278,7 @@ def _notes(
     borrowed: Sequence[str],
     unknown: Sequence[str],
 ) -> tuple[str, ...]:
-    """``borrowed``, ``unknown``: labels of the runs that are estimated from others, and of those that cannot be estimated."""
+    """The notes. ``borrowed``, ``unknown``: labels of the runs estimated from others, and of those without an estimate."""
     notes: list[str] = []
     refused: dict[str, list[str]] = {}
     for run, sample in zip(forecast.runs, samples):
@@ -320,7 +321,8 @@ def _notes(
 
 
 def as_json(forecast: Forecast, key: str = "suite", *, probe: bool = False) -> Json:
-    """The declared runs, their sums, and the notes. ``key``: that of the experiment's kind; ``probe``: with the measured costs."""
+    """The declared runs, their sums, and the notes. ``key``: the key of the experiment's kind; ``probe``: include the
+    measured costs."""
     return {
         key: forecast.kind,
         "name": forecast.name,

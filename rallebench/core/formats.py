@@ -1,9 +1,9 @@
-"""The form of a reply, as ``response_format`` asks for it: its words in a prompt, its check and its grammar.
+"""The form of a reply as requested by ``response_format``: its description in a prompt, its check and its grammar.
 
 OpenAI's ``json_schema``, ``json_object`` and ``text``, and three more: ``{"type": "choice", "choices": [texts]}``,
-``{"type": "regex", "regex": …}`` and ``{"type": "grammar", "grammar": …}``, a grammar in Lark, in which ``%json {…}``
-stands for the JSON of a schema. A backend may enforce the form while the model writes, by ``Format.grammar``; every other
-one describes it in the prompt and checks the reply.
+``{"type": "regex", "regex": …}`` and ``{"type": "grammar", "grammar": …}``. Grammars are in Lark, where ``%json {…}``
+stands for JSON of that schema. A backend may enforce the form during generation, by ``Format.grammar``. Any other backend
+describes the form in the prompt and checks the reply.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ WISHES = {
     REGEX: "Answer with a text that this regular expression matches, and with nothing else:\n",
     GRAMMAR: "Answer with a text of this grammar, and with nothing else:\n",
 }
-"""The words of a prompt before the form."""
+"""The introduction to the form in a prompt."""
 
 NAMES = {
     SCHEMA: "JSON schema",
@@ -39,42 +39,44 @@ NAMES = {
 }
 
 JSON_STYLE = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-"""JSON as Python writes it: a model that is free to put white space may write nothing else."""
+"""JSON as Python writes it. With free white space a model might write nothing else."""
 
 _UNSATISFIABLE = "Unsatisfiable schema: "
 
 
 @dataclass(frozen=True)
 class Format:
-    """One form. ``kind``: SCHEMA, CHOICE, REGEX or GRAMMAR; ``value``: the schema, the texts, the pattern or the grammar."""
+    """One form. ``kind``: SCHEMA, CHOICE, REGEX or GRAMMAR; ``value``: the schema, the choices, the pattern or the
+    grammar."""
 
     kind: str
     value: Json | tuple[str, ...] | str
 
     @property
     def schema(self) -> Json:
-        """The JSON schema, {} of another form."""
+        """The JSON schema, {} for any other form."""
         return self.value if isinstance(self.value, Mapping) else {}
 
     @property
     def text(self) -> str:
-        """The form as a prompt shows it."""
+        """The form as shown in a prompt."""
         if self.kind == SCHEMA:
             return json.dumps(self.value, ensure_ascii=False)
         return "\n".join(self.value) if self.kind == CHOICE else str(self.value)
 
     @property
     def wish(self) -> str:
-        """The words of a prompt about the form."""
+        """The description of the form in a prompt."""
         return WISHES[self.kind] + self.text
 
     @property
     def grammar(self) -> str:
-        """The form as llguidance reads it; '' where it cannot enforce it. Raises MissingPackageError."""
+        """The form as a grammar for llguidance; '' if llguidance cannot enforce it. Raises MissingPackageError."""
         return _compile(self.kind, json.dumps(self.value))[0]
 
     def read(self, text: str) -> tuple[str, str]:
-        """The part of a reply that has this form, else the whole; and the text of ``Reply.note``. Thoughts before it stay.
+        """Extract the part of a reply in this form, else the whole reply; also return the text of ``Reply.note``. Thoughts
+        stay.
 
         >>> Format(CHOICE, ("yes", "no")).read(" yes ")
         ('yes', '')
@@ -91,7 +93,7 @@ class Format:
         return text, fault
 
     def fault(self, text: str) -> str:
-        """'' if a text has this form from its beginning to its end, else one sentence."""
+        """Return '' if a whole text has this form, else one sentence about the fault."""
         if self.kind == SCHEMA:
             value, note = in_form(text, self.schema)
             whole = value == text
@@ -111,9 +113,9 @@ class Format:
 
 
 def read_format(where: str, response_format: JsonValue) -> Format | None:
-    """The form that ``response_format`` asks for; None if it asks for plain text. ``where``: whose it is, for the errors.
+    """Parse ``response_format``; None for plain text. ``where``: its owner, for errors.
 
-    ``{"type": "json_object"}`` is any object. Raises UsageError for any other shape, and for a form that no text has.
+    ``{"type": "json_object"}`` is any object. Raises UsageError for an unknown form, and for a form that no text can have.
 
     >>> read_format("'m'", {"type": "choice", "choices": ["yes", "no"]})
     Format(kind='choice', value=('yes', 'no'))
@@ -171,7 +173,8 @@ def _read_other(wish: JsonObject) -> Format | None:
 
 
 def schema_rule(schema: Json) -> str:
-    """The JSON of a schema as a part of a grammar. Its texts hold no control characters, whose escapes are six letters each."""
+    """JSON of a schema as a part of a grammar. Its texts hold no control characters, because each escape has six
+    letters."""
     style = {**JSON_STYLE, "lenient": True, "json_allowed_escapes": '"\\nt'}
     return "%json " + json.dumps({**schema, "x-guidance": style})
 
@@ -187,7 +190,7 @@ def quote_literal(text: str) -> str:
 
 @lru_cache(maxsize=256)
 def _compile(kind: str, content: str) -> tuple[str, str]:
-    """(the grammar, '') of a form; ('', '') of a schema that cannot be enforced; ('', the fault) of one that nothing fits."""
+    """(the grammar, '') of a form; ('', '') for a schema that cannot be enforced; ('', the fault) if no text can fit."""
     value = json.loads(content)
     if kind == SCHEMA and (reason := never_fits(value)):
         return "", f"fits no text ({reason}); mend the schema"
@@ -222,14 +225,14 @@ def _compile(kind: str, content: str) -> tuple[str, str]:
 
 
 def _words(fault: str) -> str:
-    """The complaint of llguidance, without the lines that draw its place."""
+    """The complaint of llguidance, without the lines that point at the place."""
     reason = re.search(r"^error: (.+)", fault, re.MULTILINE)
     return reason[1] if reason else fault.splitlines()[0]
 
 
 @lru_cache(maxsize=1)
 def _bytes() -> Any:
-    """A tokenizer of single bytes, which reads any text."""
+    """A tokenizer with a token for every byte, which can read any text."""
     from llguidance import LLTokenizer
 
     return LLTokenizer("byte")

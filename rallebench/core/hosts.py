@@ -1,7 +1,7 @@
-"""The host names of our servers, and the pages that may send them requests.
+"""The host names of our servers, and the pages that may send requests to them.
 
-A page of another site can make a browser send requests to this machine (cross-site requests), or read from it by
-pointing its own name at this machine (DNS rebinding). Two headers, which no script in a browser can set, reveal both:
+A page of another site can make a browser send requests to this machine (cross-site requests). It can also read from this
+machine by pointing its own name at it (DNS rebinding). Two headers, which no script in a browser can set, reveal both:
 ``Host`` is the name in the address bar, ``Origin`` the page of the request. ``Access`` decides by them, for the page,
 ``serve`` and MLflow's page; ``X-Forwarded-Host``, which a script can set, has no effect.
 """
@@ -98,7 +98,7 @@ class Access:
 
 
 LOOPBACK = Access(frozenset({"localhost"}))
-"""The access to a server that only this machine can reach."""
+"""The access to a server that is reachable only from this machine."""
 
 
 def authority(text: str) -> Authority | None:
@@ -121,7 +121,7 @@ def authority(text: str) -> Authority | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach ``host``.
+    """Return whether ``host`` is reachable only from this machine.
 
     >>> [is_loopback(host) for host in ("127.0.0.2", "::1", "[::1]", "localhost", "0.0.0.0", "127.0.0.1.example")]
     [True, True, True, True, False, False]
@@ -150,7 +150,7 @@ def server_access(
 
 
 def machine_names() -> set[str]:
-    """The names and addresses of this machine in the network, in their normal form."""
+    """The names and addresses of this machine on the network, in their normal form."""
     import psutil
 
     name = socket.gethostname().lower()
@@ -164,8 +164,8 @@ def machine_names() -> set[str]:
 def mlflow_options(port: int, allowed: Sequence[str] = ()) -> list[str]:
     """The options of MLflow's own server, on loopback at ``port``, for the same rules.
 
-    MLflow compares texts with wildcards, so loopback names are listed with any port: a port forwarded by ssh differs.
-    Its default would admit names such as 10.evil.example.
+    MLflow compares texts with wildcards. Loopback names are listed with any port, because a port forwarded by ssh differs.
+    MLflow's default would admit names such as 10.evil.example.
     """
     access = server_access("127.0.0.1", allowed)
     hosts = [*LOOPBACK_HOSTS, *(_bracket(host.name) for host in sorted(access.allowed, key=str))]

@@ -1,4 +1,4 @@
-"""Ctrl-C while questions are answered: the first stops the work after its current batch, the second at once."""
+"""Ctrl-C while questions are answered: the first one stops the work after its current batch, the second one at once."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ STOPPING = "Stopping after the current batch; press Ctrl-C again to stop at once
 
 
 class Stoppable:
-    """During the block the first SIGINT or SIGTERM calls ``stop``, which ends the work after the current batch, and tells the
-    user so; the second ends it at once. While no question is answered (``running`` is false) the first one ends it at once."""
+    """During the block, the first SIGINT or SIGTERM calls ``stop``, which ends the work after the current batch, and tells
+    the user. The second one ends it at once, and so does the first while no question is being answered (``running`` is
+    false)."""
 
     def __init__(self, stop: Callable[[], None] | None, tell: Callable[[str], None]) -> None:
         self._stop_work, self._tell, self.running = stop, tell, False
@@ -38,7 +39,7 @@ class Stoppable:
 
 @contextlib.contextmanager
 def interruptible(progress: Iterator[object]) -> Iterator[None]:
-    """A Ctrl-C that comes while a line is printed reaches the work, too, which says how it ended."""
+    """During the block, a Ctrl-C while a line is printed also reaches the work, which then reports its end."""
     try:
         yield
     except KeyboardInterrupt as interrupt:

@@ -1,6 +1,6 @@
-"""The elements of one JSON list, read in pieces: published sets are one list of half a gigabyte, often in one line.
+"""The elements of one JSON list, read in pieces: published sets are single lists of half a gigabyte, often in one line.
 
-Of a smaller file that is an object, the rows in it: a list beside a version and such, or the columns of a table.
+Also the rows of a smaller file with one object: a list beside a version and similar fields, or the columns of a table.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ MAX_ELEMENT_CHARACTERS = 64 * 2**20
 MAX_OBJECT_BYTES = 2**26
 """Bytes of the largest object that is read at once."""
 SEARCHED = 2**16
-"""Characters in which the key of a list must stand."""
+"""Characters within which the key of a list must occur."""
 _NEAR_END, _WORD = 16, 6
-"""An error within this many characters of the end of a piece may come from a cut value; of the end of the file, from a cut
-word such as "false"."""
+"""An error within this many characters of the end of a piece may come from a cut-off value; at the end of the file, from a
+cut-off word such as "false"."""
 _DECODER = json.JSONDecoder()
 _BLANK = re.compile(r"[ \t\r\n]*")
 _NO_UTF8 = re.compile("[\udc80-\udcff]")
 
 
 class Peekable(Protocol):
-    """A file whose next bytes can be read without moving on."""
+    """A file with bytes that can be read in advance."""
 
     def peek(self, size: int, /) -> bytes: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An element that cannot be read. ``fault`` continues "FILE, record N" and ends with a full stop."""
+    """An unreadable element. ``fault`` continues "FILE, record N" and ends with a full stop."""
 
     fault: str
 
@@ -48,12 +48,12 @@ CUT = Broken(" is cut off; the file is only a part of the set, so download or co
 
 
 def begins_list(handle: Peekable) -> bool:
-    """Return whether a file that can be peeked into is one JSON list."""
+    """Return whether a peekable file is one JSON list."""
     return bool(handle.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[")
 
 
 def elements(handle: BinaryIO, inside: str = "") -> Iterator[JsonValue | Broken]:
-    """The elements in order, a Broken for one that cannot be read. ``inside``: the list is under this key of an object.
+    """The elements in order, with a Broken for each unreadable one. ``inside``: the list is under this key of an object.
 
     >>> import io
     >>> list(elements(io.BytesIO(b'[{"a": 1}, {"b"')))[0], list(elements(io.BytesIO(b'{"rows": [2]}'), "rows"))
@@ -82,7 +82,7 @@ def elements(handle: BinaryIO, inside: str = "") -> Iterator[JsonValue | Broken]
 
 
 class _Text:
-    """The text that was read and not yet used. ``at``: the next character; ``goes_on``: whether the last bad value has an
+    """The text that was read but not yet used. ``at``: the next character; ``goes_on``: True if the last bad value has an
     end."""
 
     def __init__(self, handle: BinaryIO) -> None:
@@ -91,7 +91,7 @@ class _Text:
         self._held, self.at, self.goes_on = "", 0, True
 
     def enter(self, key: str) -> bool:
-        """Go behind the opening bracket. False if there is none."""
+        """Skip the opening bracket. Returns False if there is none."""
         opening = re.compile(rf'"{re.escape(key)}"\s*:\s*\[' if key else r"\s*\[")
         while not (begin := opening.search(self._held)):
             if len(self._held) > SEARCHED or not self._more(PIECE):
@@ -110,7 +110,7 @@ class _Text:
                 return ""
 
     def spoils(self, inside: str) -> bool:
-        """Return whether the file goes on with more than blanks; ``inside`` an object, whether it goes on with bytes that are no
+        """Return whether the file continues with more than blanks; ``inside`` an object, whether it continues with invalid
         UTF-8."""
         if not inside:
             return bool(self.mark())
@@ -121,7 +121,7 @@ class _Text:
         return True
 
     def value(self) -> JsonValue | Broken:
-        """The value that begins here, or Broken."""
+        """The value at this place, or Broken."""
         piece = PIECE
         while True:
             try:
@@ -140,7 +140,7 @@ class _Text:
                     return self._end_at_fault(
                         CUT.fault if cut else f" is not valid JSON ({error.msg})."
                     )
-                piece *= 2  # an element of many pieces is not decoded once for each
+                piece *= 2  # an element of many pieces is not decoded again for each
                 continue
             except (ValueError, RecursionError) as error:
                 many = isinstance(error, ValueError)
@@ -165,7 +165,7 @@ class _Text:
 
 
 def rows_of_file(path: Path) -> list[Json] | None:
-    """The rows of a ``.json`` file that is one object around them, None for any other file."""
+    """The rows of a ``.json`` file with one object around them, None for any other file."""
     if (
         path.suffix.lower() != ".json"
         or not path.is_file()
@@ -180,7 +180,7 @@ def rows_of_file(path: Path) -> list[Json] | None:
 
 
 def find_rows(value: Json) -> list[Json] | None:
-    """The rows in the only list of objects, or of columns that are equally long lists or have the same keys.
+    """The rows in an object: its only list of objects, or its columns (lists of equal length, or objects with equal keys).
 
     >>> find_rows({"version": 2, "data": [{"question": "Who?"}]})
     [{'question': 'Who?'}]

@@ -9,7 +9,7 @@ from typing import Protocol, Union, runtime_checkable
 JsonValue = Union[None, bool, int, float, str, "Sequence[JsonValue]", "Mapping[str, JsonValue]"]
 """Any JSON; tuples are written as lists."""
 JsonObject = Mapping[str, JsonValue]
-"""A JSON object that no dataclass stands for."""
+"""A JSON object without a dataclass of its own."""
 
 
 @runtime_checkable
@@ -20,7 +20,8 @@ class Writable(Protocol):
 
 
 def as_json(value: object) -> JsonValue:
-    """A value as JSON: by its own ``to_json``, or a dataclass by its fields; tuples stay tuples, which JSON writes as lists."""
+    """A value as JSON: by its own ``to_json``, or a dataclass by its fields. Tuples stay tuples, which JSON writes as
+    lists."""
     if isinstance(value, (str, int, float, type(None))):
         return value
     if isinstance(value, Writable):

@@ -1,4 +1,4 @@
-"""The letters that texts are written in: they show, without a model, that a file is in another language than expected."""
+"""The scripts of texts, which reveal without a model that a file is in an unexpected language."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CHINESE = frozenset(
 
 
 def main_script(texts: Iterable[str]) -> str:
-    """In which letters most of the texts are written, each by most of its letters; '' for texts without any.
+    """The script of most texts, each text counted by most of its letters; '' for texts without letters.
 
     >>> main_script(["Who wrote 三体?", "Why?"]), main_script(["谁写了三体?"]), main_script(["Кто?"]), main_script(["1 + 1?"])
     ('Latin letters', 'Chinese or Japanese characters', 'Cyrillic letters', '')

@@ -1,4 +1,4 @@
-"""Events of a flow as it is followed live: a step begins, the model writes, a step ends, the episode is complete."""
+"""Events of a flow that is followed live: a step begins, the model writes, a step ends, the episode is complete."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class StepStarted:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """The model wrote ``text`` more in step ``index``."""
+    """The model wrote more ``text`` in step ``index``."""
 
     index: int
     text: str

@@ -1,4 +1,4 @@
-"""Locks: a worker holds a locked file, which the operating system frees when the process ends."""
+"""Locks: a worker holds a lock on a file, which the operating system frees when the process ends."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from rallebench.core.files import disk_error
 P = TypeVar("P")
 
 WAIT_SECONDS = 0.5
-"""Seconds between two looks at a lock that another process holds."""
+"""Seconds between two checks of a lock that another process holds."""
 
 
 def held(path: Path) -> bool:
-    """Return whether a process holds the lock ``path`` now. A process id would prove less: the system reuses ids."""
+    """Return whether any process holds the lock ``path`` now. A process id would prove less, because the system reuses
+    ids."""
     from filelock import FileLock, Timeout
 
     if not path.exists():
@@ -36,11 +37,10 @@ def held(path: Path) -> bool:
 
 @contextlib.contextmanager
 def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False) -> Iterator[None]:
-    """Hold the lock ``path`` during the block; at the end remove it, unless it ``stays``, and its folder if that is new
-    and empty.
+    """Hold the lock ``path`` during the block. At the end remove it, unless it ``stays``, and its folder if new and empty.
 
-    Raises UsageError(``refused``) if this or another process holds it for ``patience`` seconds, and BackendError if no file
-    can be written.
+    Raises UsageError(``refused``) if this or another process holds it for ``patience`` seconds, and BackendError if no
+    file can be written.
     """
     from filelock import FileLock, Timeout
 
@@ -67,7 +67,7 @@ def alone(path: Path, refused: str, *, patience: float = 0, stays: bool = False)
 
 @contextlib.contextmanager
 def turn(path: Path, progress: Callable[[float], P]) -> Iterator[Iterator[P]]:
-    """Wait for the lock ``path``, yielding ``progress(seconds so far)``; at the end of the iterator it is held."""
+    """Wait for the lock ``path``, yielding ``progress(seconds so far)``. It is held at the end of the iterator."""
     from filelock import FileLock, Timeout
 
     lock = FileLock(path, thread_local=False)

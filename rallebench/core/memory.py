@@ -1,4 +1,4 @@
-"""The memory that this process holds, the free memory, and the release of dropped memory.
+"""The memory of this process, the free memory, and the release of dropped memory.
 
 All numbers are bytes; texts show megabytes and gigabytes of 10^6 and 10^9 bytes. Nothing here imports torch: if no
 other module has, there is no VRAM to count.
@@ -26,7 +26,7 @@ OWN_CGROUP = Path("/proc/self/cgroup")
 
 
 class Weights(Protocol):
-    """A tensor of torch, as far as it is read."""
+    """A torch tensor, as far as it is needed here."""
 
     device: Any
     data: Any
@@ -39,7 +39,7 @@ class Weights(Protocol):
 
 
 class Network(Protocol):
-    """A model of torch, as far as its weights are read."""
+    """A torch model, as far as it is needed here."""
 
     def parameters(self) -> Iterable[Weights]: ...
 
@@ -83,7 +83,7 @@ def size(count: int) -> str:
 
 @contextlib.contextmanager
 def pause_collector() -> Iterator[None]:
-    """Switch the cycle collector off during the block: it would visit a million new objects several times."""
+    """Switch the cycle collector off during the block; it would visit a million new objects several times."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -113,14 +113,14 @@ def peak_bytes() -> int:
 
 
 def free_ram_bytes() -> int:
-    """RAM that this process can take without swapping and within the limit of its container."""
+    """Free RAM for this process, without swapping and within its container's limit."""
     import psutil
 
     return min([int(psutil.virtual_memory().available), *container_room()])
 
 
 def container_room(root: Path = CGROUPS, own: Path = OWN_CGROUP) -> Iterator[int]:
-    """Free bytes below each memory limit of this process's container; nothing without a container.
+    """Free bytes below each memory limit of this process's container; none outside a container.
 
     Both versions of Linux's control groups; cached file pages count as free, because the kernel drops them.
     """
@@ -134,7 +134,7 @@ def container_room(root: Path = CGROUPS, own: Path = OWN_CGROUP) -> Iterator[int
 
 
 def _groups(root: Path, own: Path) -> Iterator[tuple[Path, str, str, str]]:
-    """The folders of this process's groups and of their parents, each with the names of its files."""
+    """The folders of this process's groups and of their parents, each with its file names."""
     try:
         lines = own.read_text().splitlines()
     except OSError:
@@ -168,7 +168,8 @@ def vram_bytes() -> int:
 def free_vram_bytes() -> dict[int, int]:
     """Free bytes by number of the CUDA device; {} without CUDA.
 
-    If torch does not use CUDA yet, nvidia-smi gives the numbers: starting CUDA would take memory of the device.
+    If torch does not use CUDA yet, the numbers come from nvidia-smi, because starting CUDA would take memory of the
+    device.
     """
     torch = _torch_on_cuda()
     if torch is None:
@@ -213,14 +214,15 @@ def release() -> None:
 
 
 def read_mapped(model: Network) -> None:
-    """Read weights that are only mapped from their file into RAM: measured now, and no slow first answer."""
+    """Read weights that are only mapped from their file into RAM, so that they are measured now and the first answer is
+    fast."""
     for parameter in model.parameters():
         if parameter.device.type == "cpu" and parameter.is_contiguous():
             parameter.data.view(-1)[:: 4096 // parameter.element_size()].max()
 
 
 def copy_mapped(model: Network) -> None:
-    """Copy unquantised weights out of the mapped file, which otherwise stays in RAM as a whole."""
+    """Copy unquantised weights out of the mapped file, which would otherwise stay in RAM as a whole."""
     for tensor in [*model.parameters(), *model.buffers()]:
         if tensor.device.type == "cpu" and tensor.is_floating_point():
             tensor.data = tensor.data.clone()
@@ -228,11 +230,11 @@ def copy_mapped(model: Network) -> None:
 
 @contextlib.contextmanager
 def pages_of_their_own() -> Iterator[None]:
-    """During the block, map every memory block of 128 KiB and more, so that it returns to the system when dropped.
+    """During the block, map every memory block of 128 KiB and more, so that it returns to the system when freed.
 
-    Once some blocks were freed, glibc puts blocks of up to 32 MiB on the heap of the thread and keeps up to 64 MiB at
-    its end, beyond the reach of ``malloc_trim``. Afterwards glibc's own upper bounds apply again, because work that
-    takes and drops the same blocks is faster on the heap.
+    After some blocks are freed, glibc puts blocks of up to 32 MiB on the thread's heap. It keeps up to 64 MiB at its end,
+    beyond the reach of ``malloc_trim``. After the block glibc's own upper bounds apply again, because repeated allocation
+    of equal blocks is faster on the heap.
     """
     _place_blocks(1 << 17, 1 << 17)
     try:
@@ -242,7 +244,7 @@ def pages_of_their_own() -> Iterator[None]:
 
 
 def _place_blocks(mapped_from: int, most_free: int) -> None:
-    """Set the size from which blocks are mapped, and the most free bytes at the end of a heap."""
+    """Set the size above which blocks are mapped, and the most free bytes at the end of a heap."""
     with contextlib.suppress(OSError, AttributeError):  # another C library than glibc
         mallopt = ctypes.CDLL(None).mallopt
         mallopt(-3, mapped_from)  # M_MMAP_THRESHOLD
@@ -250,7 +252,7 @@ def _place_blocks(mapped_from: int, most_free: int) -> None:
 
 
 def forget_frames(error: BaseException) -> None:
-    """Empty the frames of an error's traceback, which hold the loaded objects."""
+    """Empty the frames of an error's traceback, which hold references to the loaded objects."""
     link: BaseException | None = error
     seen: set[int] = set()
     while link is not None and id(link) not in seen:
@@ -260,7 +262,7 @@ def forget_frames(error: BaseException) -> None:
 
 
 def _torch_on_cuda() -> Any:
-    """torch, if it is imported and already uses CUDA; a query would otherwise start CUDA."""
+    """torch, if it is imported and already uses CUDA. A query would otherwise start CUDA."""
     torch = imported_module("torch")
     begun = getattr(getattr(torch, "cuda", None), "is_initialized", None)
     return torch if begun is not None and begun() else None
