@@ -1,4 +1,4 @@
-"""Numbers in words, for files, reports and MLflow as for people: means without an interval, dollars."""
+"""Numbers in words, for files, reports, MLflow and people: means without an interval, dollars."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
 ABSENT, UNKNOWN, NOT_COUNTED = "–", "unknown", "not counted"
-"""Not measured; not known; a quantity that the backend does not count."""
+"""Not measured; not known; a quantity without a count by the backend."""
 
 LEVEL = 0.05
-"""The p below which a difference is shown."""
+"""The p below which a difference counts as shown."""
 NOISE = 1e-9
-"""Two scores nearer than this, absolutely or relatively, are equal up to rounding."""
+"""Two scores that differ by less, absolutely or relatively, are equal up to rounding."""
 
 
 def plural(number: int, noun: str) -> str:
@@ -38,7 +38,8 @@ TOO_FEW_BATCHES = "too few batches"
 
 
 def no_interval(n: int, clusters: ClusterCounts | None = None, *, timed: bool = False) -> str:
-    """Why a mean over ``n`` questions has no interval. ``clusters``: as a report keeps them; ``timed``: a mean of times.
+    """The reason why a mean over ``n`` questions has no interval. ``clusters``: as in a report; ``timed``: a mean of
+    times.
 
     >>> no_interval(4), no_interval(40, ClusterCounts("question", 40, 1))
     ('too few articles', 'all are equal: no interval')
@@ -53,8 +54,8 @@ def spread(
     write: Callable[[float], str],
     bounds: tuple[float | None, float | None] = (None, None),
 ) -> str:
-    """The interval beside a mean: its half-width, or its ends where its sides differ by more than a fifth, or where ± would
-    leave the ``bounds``; '' without an interval. ``write``: a number in the unit of the mean.
+    """The interval beside a mean; '' without an interval. The form is ± half-width, or both ends if the sides differ by
+    more than a fifth or ± would leave the ``bounds``. ``write``: a number in the unit of the mean.
 
     >>> tenths = "{:.1f}".format
     >>> spread(Estimate(51.8, 45.5, 58.1), tenths), spread(Estimate(0, 0, 2.2), tenths)
@@ -78,7 +79,7 @@ def spread(
 
 
 def smallness(clusters: ClusterCounts | None, questions: int) -> str:
-    """Why the intervals of few questions are wide, or absent; '' where the questions suffice.
+    """A sentence on wide or absent intervals of few questions; '' if there are enough questions.
 
     >>> smallness(ClusterCounts("gold pages", 3, 6), 10)
     'Below 5 articles there is no interval: these 10 questions are about 3.'
@@ -104,7 +105,7 @@ FEW = 30
 
 
 def independence(clusters: ClusterCounts | None, questions: int) -> str:
-    """The units that the intervals of a report count as independent; '' for a report that does not say.
+    """The units that the intervals of a report count as independent; '' for a report without this information.
 
     >>> independence(ClusterCounts("gold pages", 3, 6), 10)
     'Intervals count 3 articles (questions that share gold pages) as independent. One article holds 6 of the 10 questions. Below 5 articles there is no interval: these 10 questions are about 3.'
@@ -124,7 +125,7 @@ def independence(clusters: ClusterCounts | None, questions: int) -> str:
 
 
 def usd(value: float) -> str:
-    """US dollars, small amounts to two significant digits.
+    """US dollars; small amounts have two significant digits.
 
     >>> usd(0.0), usd(0.0000123), usd(0.0421), usd(12.5)
     ('$0', '$0.000012', '$0.042', '$12.50')
@@ -138,7 +139,7 @@ def usd(value: float) -> str:
 
 
 def price(total: CostTotal) -> str:
-    """The dollars of a total: the sum, or the known part and the models with unknown prices."""
+    """The dollars of a total: the sum, or the known part and the models without a known price."""
     if total.usd is not None:
         return usd(total.usd)
     models = ", ".join(f"{name} ({why})" for name, why in total.usd_unknown_for.items())

@@ -1,4 +1,4 @@
-"""The prompts of a paper's own repository, read from the user's copy.
+"""The prompts of a paper's own repository, read from a copy on the user's disk.
 
 ``originals.json`` beside shipped prompts declares them::
 
@@ -26,7 +26,7 @@ from rallebench.core.files import read_object
 
 DECLARATION = "originals.json"
 LEVELS_UP = 3
-"""The most levels between the root of a repository and the named folder in it."""
+"""The most levels between the root of a repository and a named folder inside it."""
 
 
 def _key(name: str) -> str:
@@ -66,7 +66,7 @@ class Declaration:
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A text of an original repository. ``known``: it is the text of the declared commit."""
+    """A text of an original repository. ``known``: True if it is the text of the declared commit."""
 
     text: str
     known: bool
@@ -108,7 +108,7 @@ class OriginalCopy:
             whole = path.read_text(encoding="utf-8")
             text = _READERS[path.suffix](whole, at) if at else whole
         except (OSError, ValueError, SyntaxError, RecursionError, MemoryError) as error:
-            lines = str(error).splitlines() or ["too deeply nested"]  # a MemoryError says nothing
+            lines = str(error).splitlines() or ["too deeply nested"]  # a MemoryError has no message
             raise self._differs(place, f"cannot be read ({lines[0]})") from None
         if text is None or not text.strip():
             raise self._differs(place, f"holds no text {at}".rstrip())
@@ -150,7 +150,7 @@ def _read_declaration(folder: Path) -> Declaration:
 
 
 def copy_in(own: Path, prompts: Path) -> OriginalCopy | None:
-    """The copy of the repository whose prompts replace those of ``prompts``, if ``own`` is one, or a folder in one."""
+    """Return the copy of the repository for ``prompts``, if ``own`` is one or a folder in one."""
     declared = _read_declaration(prompts)
     files = {path for place in declared.texts.values() for path in place.files}
     inside = any((own / Path(path).name).is_file() for path in files)
@@ -161,7 +161,7 @@ def copy_in(own: Path, prompts: Path) -> OriginalCopy | None:
 
 
 def text_in_yaml(source: str, at: str) -> str | None:
-    """A text of a YAML document, None if it has none there. Raises ValueError.
+    """A text of a YAML document, None if there is none at that place. Raises ValueError.
 
     >>> text_in_yaml("en: {system: Be brief.}", "en.system")
     'Be brief.'
@@ -178,7 +178,8 @@ def text_in_yaml(source: str, at: str) -> str | None:
 
 
 def literal_in_python(source: str, at: str) -> str | None:
-    """A text that a Python source assigns, None if it assigns none there; an f-string becomes a template. Raises SyntaxError.
+    """A text assigned in a Python source, None if there is none at that place. An f-string becomes a template. Raises
+    SyntaxError.
 
     >>> literal_in_python("class A:\\n def __init__(self):\\n  self.rule = 'Be brief.'", "A.__init__.rule")
     'Be brief.'

@@ -1,6 +1,6 @@
-"""The product's own files, checked by type when they are read: another program may have changed them.
+"""The product's own files, checked by type on reading, because another program may have changed them.
 
-A shape is a frozen dataclass of the fields that are read; further fields are ignored.
+The expected form is a frozen dataclass with the needed fields; further fields are ignored.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 DAMAGE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""The errors of code that reads values of other types than were written."""
+"""Errors of code that reads values of unexpected types."""
 
 MAX_DEPTH = 60
-"""Lists and objects within each other; no file of ours comes near it."""
+"""The most levels of nested lists and objects; no file of ours is nearly as deep."""
 
 
 def damage_error(path: Path, mend: str, fault: str = "") -> BadFileError:
-    """The error of a file of ours that is not as it was written; ``mend`` is a clause."""
+    """The error for a changed file of ours; ``mend`` is a clause."""
     return BadFileError(f"{path} was damaged by another program{fault and f' ({fault})'}; {mend}.")
 
 
 def read_sealed(path: Path, mend: str) -> dict[str, JsonValue]:
-    """Return the object in a file of ours, without its seal if it has one. Raises BadFileError."""
+    """Return the object in a file of ours, without its seal, if any. Raises BadFileError."""
     if not path.is_file():
         raise BadFileError(f"{path} does not exist.")
     try:
@@ -54,13 +54,13 @@ def read_sealed(path: Path, mend: str) -> dict[str, JsonValue]:
 
 
 def write_sealed(path: Path, value: JsonObject) -> None:
-    """Write a file with a seal, by which a change of anything in it is seen."""
+    """Write a file with a seal that reveals any later change."""
     content = {key: item for key, item in value.items() if key != "seal"}
     write_json(path, {**content, "seal": make_seal(content)})
 
 
 def make_seal(value: JsonObject) -> str:
-    """12 hex digits over a value without its seal, as it is read again."""
+    """12 hex digits over a value without its seal, as it will be read again."""
     return digest(json.loads(json.dumps(value)))[:12]
 
 
@@ -68,7 +68,7 @@ _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=64)(TypeAdapter)
 
 
 def parse(value: object, shape: type[T], path: Path, mend: str) -> T:
-    """The content of a file of ours as a value of ``shape``, a frozen dataclass. Raises BadFileError."""
+    """The content of a file of ours as a ``shape``, a frozen dataclass. Raises BadFileError."""
     if not isinstance(value, dict):
         raise damage_error(path, mend)
     if is_too_deep(value):
@@ -84,7 +84,7 @@ def parse(value: object, shape: type[T], path: Path, mend: str) -> T:
 
 
 def is_too_deep(value: object) -> bool:
-    """Return whether lists and objects lie deeper within each other than any file of ours has them."""
+    """Return whether lists and objects are nested deeper than in any file of ours."""
     level: list[object] = [value]
     for _ in range(MAX_DEPTH):
         inner: list[object] = []
@@ -101,7 +101,7 @@ def is_too_deep(value: object) -> bool:
 
 @contextmanager
 def reading(path: Path, mend: str) -> Iterator[None]:
-    """A block that only reads values of a file of ours: their being of other types is the file's damage. Raises BadFileError."""
+    """A block that only reads values of a file of ours: values of other types mean a damaged file. Raises BadFileError."""
     try:
         yield
     except RalleError:

@@ -1,4 +1,5 @@
-"""The entries of a workspace's folders that can be named and opened; others are left out with one line in the log."""
+"""The entries of a workspace's folders that have valid names and can be opened. Others are left out, with one line in the
+log."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ log = logging.getLogger(__name__)
 
 
 def list_files(folder: Path, pattern: str) -> list[Path]:
-    """The files of a folder that fit a pattern, or of a name in each folder of it (``*/NAME``), sorted, without hidden ones.
+    """The visible files of a folder that match a pattern, or a name in each subfolder (``*/NAME``), sorted.
 
-    Left out: names that are not UTF-8, links that lead nowhere, pipes and other special files, and unreadable files.
-    A folder in place of a file stays: reading it gives the error.
+    Left out: names that are not UTF-8, broken links, pipes and other special files, and unreadable files. A folder in
+    place of a file stays, because reading it gives the error.
     """
     inside = pattern.removeprefix("*/") if pattern.startswith("*/") else ""
     matches = sorted(Path(folder).glob("*" if inside else pattern))
@@ -28,7 +29,7 @@ def list_files(folder: Path, pattern: str) -> list[Path]:
 
 
 def _is_there(file: Path) -> bool:
-    """Return whether a folder has an entry of that name, also one that leads nowhere or may not be read."""
+    """Return whether a folder has an entry of that name, even a broken link or an unreadable one."""
     try:
         os.lstat(file)
     except PermissionError:
@@ -54,13 +55,13 @@ def _usable(file: Path) -> bool:
 
 @lru_cache(maxsize=1000)
 def _tell(file: str, reason: str) -> None:
-    """Log it once: lists are drawn again and again."""
+    """Log it once, because lists are drawn again and again."""
     log.warning("%s is left out of the lists: %s; rename or remove it.", file, reason)
 
 
 @contextlib.contextmanager
 def removing_new_folders(workspace: Path) -> Iterator[None]:
-    """Remove the folders that are new in ``workspace`` and empty when a request is refused (UsageError)."""
+    """After a refused request (UsageError) remove empty folders in ``workspace`` that did not exist before."""
     names = ("indexes", "runs", "corpora", "datasets", "cache", "")
     new = [path for name in names if not (path := Path(workspace) / name).exists()]
     try:

@@ -1,7 +1,8 @@
-"""Files and folders that appear whole or not at all: the unfinished ones are ``.NAME.MARK.part``, written beside the lock ``.NAME.MARK.lock`` that its writer holds.
+"""Files and folders that appear whole or not at all. An unfinished one is ``.NAME.MARK.part``; its writer holds the lock
+``.NAME.MARK.lock`` beside it.
 
-The operating system frees the lock when its process ends, however it ends: a part whose lock is free is abandoned. A
-process id proves nothing, because it is used again, and another container does not see it.
+The operating system frees the lock when the process ends for any reason: a part with a free lock is abandoned. A process
+id proves nothing, because ids are reused and are invisible in other containers.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from pathlib import Path
 from rallebench.core.errors import UsageError
 
 MAX_NAME_BYTES = 200
-"""File systems allow 255 for a name; a folder during its build adds its own marks."""
+"""File systems allow 255 bytes for a name; an unfinished folder adds its own marks."""
 
 _PATIENCE = 5.0
-"""Seconds: another process that looks for abandoned parts holds a new lock for a moment."""
+"""Seconds to wait for a new lock, because a process that looks for abandoned parts holds it for a moment."""
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
-"""The error numbers of a file system without locks."""
+"""The error numbers of file systems without locks."""
 
 _PART = re.compile(r"\.(.+)\.[0-9a-f]{12}\.(part|lock)")
 _HIDDEN = re.compile(r"([/\\])\.([^/\\]+?)\.[0-9a-f]{12}\.part\b")
 
 
 def check_name(noun: str, name: str) -> str:
-    """``name`` if it is a valid folder name on every system; else raises UsageError about the ``noun`` name."""
+    """Return ``name`` if it is a valid folder name on every system. Raises UsageError about the ``noun`` name."""
     forbidden = (
         name.startswith(".") or any(c in name for c in '/\\:*?"<>|') or not name.isprintable()
     )
@@ -44,7 +45,7 @@ def check_name(noun: str, name: str) -> str:
 
 
 def with_final_names(text: str) -> str:
-    """A sentence that names paths: an unfinished file or folder has the name that it will have.
+    """Replace names of unfinished files and folders in a sentence by their final names.
 
     >>> with_final_names("Could not write /w/indexes/.mine.0f4b66d01c2e.part/flat.faiss.")
     'Could not write /w/indexes/mine/flat.faiss.'
@@ -54,10 +55,10 @@ def with_final_names(text: str) -> str:
 
 @contextlib.contextmanager
 def unfinished_file(path: Path) -> Iterator[Path]:
-    """The hidden path under which to write ``path``, to be moved into place; any rest of it is removed at the end.
+    """The hidden path for writing ``path``, to be moved into place. Any remains are removed at the end.
 
-    The lock beside it is held meanwhile. A file system without locks gets the part alone: other processes cannot lock
-    it either, so they leave it. Raises OSError.
+    The lock beside it is held meanwhile. On a file system without locks the part has none: other processes cannot lock it
+    either, so they leave it alone. Raises OSError.
     """
     from filelock import FileLock
 
@@ -79,7 +80,7 @@ def unfinished_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def beside(folder: Path, name: str) -> Iterator[Path]:
-    """A new hidden folder inside ``folder``, to be moved to ``folder/name``; removed at the end if it was not.
+    """A new hidden folder inside ``folder``, to be moved to ``folder/name``. It is removed at the end unless it was moved.
 
     The remains of a killed process under ``name`` are removed first. Raises OSError.
     """
@@ -90,12 +91,13 @@ def beside(folder: Path, name: str) -> Iterator[Path]:
 
 
 def move_in(part: Path, target: Path) -> bool:
-    """Give a finished file or folder its name; False if the name is taken; the file that has it stays. Raises OSError."""
+    """Give a finished file or folder its name. If the name is taken, keep the existing one and return False. Raises
+    OSError."""
     try:
         if part.is_dir():
-            os.rename(part, target)  # refused unless the target is absent or an empty folder
+            os.rename(part, target)  # fails unless the target is absent or an empty folder
         else:
-            os.link(part, target)  # refused where a rename would replace the target
+            os.link(part, target)  # fails if the target exists; a rename would replace it
     except OSError:
         if target.exists():
             return False
@@ -106,7 +108,7 @@ def move_in(part: Path, target: Path) -> bool:
 
 
 def delete(path: Path) -> None:
-    """Remove a file or folder, whose name is free at once. Raises UsageError if the system refuses."""
+    """Remove a file or folder; its name is free at once. Raises UsageError if the system refuses."""
     try:
         with beside(path.parent, path.name) as gone:
             os.rename(path, gone / path.name)
@@ -115,10 +117,10 @@ def delete(path: Path) -> None:
 
 
 def remove_abandoned(folder: Path, name: str = "") -> None:
-    """Remove the parts of ``name`` in ``folder`` whose writers are gone, files and folders; '' of every name."""
+    """Remove the parts of ``name`` in ``folder`` without a living writer, files and folders; '': of every name."""
     from filelock import FileLock
 
-    for kind in ("part", "lock"):  # a lock may be left without its part
+    for kind in ("part", "lock"):  # a lock may remain without its part
         for path in folder.glob(f".{glob.escape(name)}.*.{kind}" if name else f".*.{kind}"):
             marks = _PART.fullmatch(path.name)
             if marks is None or (name and marks[1] != name):
@@ -126,7 +128,7 @@ def remove_abandoned(folder: Path, name: str = "") -> None:
             lock = FileLock(path.with_suffix(".lock"), thread_local=False)
             try:
                 lock.acquire(timeout=0)
-            except OSError:  # a Timeout: its writer lives; any other: nothing can be proved
+            except OSError:  # a Timeout: its writer lives; any other error proves nothing
                 continue
             _remove(path.with_suffix(".part"))
             _remove(path.with_suffix(".lock"))
@@ -134,7 +136,7 @@ def remove_abandoned(folder: Path, name: str = "") -> None:
 
 
 def remove_all_abandoned(workspace: Path) -> None:
-    """``remove_abandoned`` in a workspace, in its folders, and in theirs: a run's files lie that deep."""
+    """Call ``remove_abandoned`` for a workspace, its folders and their subfolders: the files of a run are that deep."""
     for folder in (
         workspace,
         *_inside(workspace),

@@ -1,6 +1,6 @@
 """Modules of other distributions that add to a registry, by the entry-point group ``rallebench.<registry>``.
 
-A plug-in that cannot be imported is left out with one warning, and so are the names that it had registered before it failed.
+A plug-in that fails to import is left out with one warning, together with all names that it registered before.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from functools import lru_cache
 
 _LOG = logging.getLogger(__name__)
 _UNDO: ContextVar[list[Callable[[], object]] | None] = ContextVar("undo", default=None)
-"""While a plug-in is imported: calls that take its registrations back."""
+"""During the import of a plug-in: calls that undo its registrations."""
 _BROKEN: dict[tuple[str, str], str] = {}
-"""(distribution, module) → the warning about it."""
+"""(distribution, module) → its warning."""
 _PREFIX = "rallebench."
 LONGEST_REASON = 300
 """Characters of an error's text in a warning."""
@@ -28,7 +28,8 @@ Points = dict[str, list[tuple[str, importlib.metadata.EntryPoint]]]
 
 @lru_cache(maxsize=1)
 def _entry_points(path: tuple[str, ...]) -> Points:
-    """The entry points for registries of all distributions on ``path``, which is ``sys.path``, by name; the first of a name counts."""
+    """The entry points for registries of all distributions on ``path`` (``sys.path``), by name; the first one of a name
+    counts."""
     points: Points = {}
     seen: set[str] = set()
     for distribution in importlib.metadata.distributions():
@@ -55,7 +56,7 @@ def _text(distribution: importlib.metadata.Distribution) -> str:
 
 
 def _owner(distribution: importlib.metadata.Distribution) -> str:
-    """The name of a distribution, which a damaged one lacks."""
+    """The name of a distribution; a damaged one has none."""
     try:
         return str(distribution.metadata["Name"] or "without a name")
     except Exception:
@@ -63,7 +64,7 @@ def _owner(distribution: importlib.metadata.Distribution) -> str:
 
 
 def import_plugins(registry: str, kind: str) -> None:
-    """Import the plug-ins of a registry, whose entries are of ``kind``; warn of each that fails, once."""
+    """Import the plug-ins of a registry with entries of ``kind``; warn once about each failure."""
     for owner, point in _entry_points(tuple(sys.path)).get(f"{_PREFIX}{registry}", ()):
         module = point.value.partition(":")[0].strip()
         if (owner, module) in _BROKEN:
@@ -73,7 +74,7 @@ def import_plugins(registry: str, kind: str) -> None:
                 point.load()
         except KeyboardInterrupt:
             raise
-        except BaseException as error:  # SystemExit, and what a test framework raises
+        except BaseException as error:  # also SystemExit, and exceptions of a test framework
             fault = f"its module {module}, which adds a {kind}, cannot be imported"
             _leave_out(owner, module, fault, error)
 
@@ -87,7 +88,7 @@ def _leave_out(owner: str, module: str, fault: str, error: BaseException) -> Non
 
 
 def plugin_warnings() -> tuple[str, ...]:
-    """A sentence for each plug-in that is left out, of the registries read so far."""
+    """A sentence for each plug-in that was left out, for the registries read so far."""
     return tuple(_BROKEN.values())
 
 
@@ -106,12 +107,12 @@ def _undone_on_failure() -> Iterator[None]:
 
 
 def importing() -> bool:
-    """Return whether a plug-in is being imported by this thread."""
+    """Return whether this thread is importing a plug-in."""
     return _UNDO.get() is not None
 
 
 def undo_on_failure(call: Callable[[], object]) -> None:
-    """Have ``call`` made if the plug-in that is being imported fails; nothing outside of one."""
+    """Call ``call`` if the plug-in in progress fails to import; outside an import, do nothing."""
     undo = _UNDO.get()
     if undo is not None:
         undo.append(call)

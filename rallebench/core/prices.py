@@ -6,14 +6,14 @@ import math
 from collections.abc import Mapping
 
 Prices = Mapping[str, "Mapping[str, float] | None"]
-"""Language model → its prices; None, or no entry, if they are unknown."""
+"""Language model → its prices; None, or no entry, if unknown."""
 
 FREE: Mapping[str, float] = {"prompt": 0.0, "completion": 0.0}
-"""Prices of a model that this program runs itself."""
+"""Prices of a model that runs in this program."""
 
 
 def read_prices(value: object) -> dict[str, float] | None:
-    """The prices in a value of a user or a backend; None if it holds none."""
+    """Read the prices in a value from a user or a backend; None if it has none."""
     prices = value if isinstance(value, Mapping) else {}
     known = {
         kind: float(price)

@@ -1,6 +1,6 @@
-"""Prompts as text files: those shipped below ``prompts/``, and the user's own folder, which may replace some.
+"""Prompts as text files: the shipped ones below ``prompts/``, and the user's own folder, which may replace some.
 
-The folder holds files named as the shipped ones, or is a copy of the paper's own repository (``core.originals``).
+The folder uses the names of the shipped files, or is a copy of the paper's own repository (``core.originals``).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rallebench.core.types import Json
 
 
 def prompts_folder() -> Path:
-    """The folder of shipped prompts: beside the package in a checkout, below a folder ``share`` when installed.
+    """The folder of shipped prompts: beside the package in a checkout, in a folder ``share`` after an installation.
 
     ``share`` lies in the environment; after ``pip install --user`` or ``--target`` it lies above or beside the package.
     """
@@ -33,13 +33,13 @@ def prompts_folder() -> Path:
 
 
 REWORDED, ORIGINAL, OWN = "reworded", "original", "own"
-"""The author of a request's words: us, the paper's repository, or the user."""
+"""The source of a request's wording: us, the paper's repository, or the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The wording of a request. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts that
-    are ours all the same, as the folder has none for them; ``unknown``: those whose text is not that of the known commit."""
+    """The wording of a request. ``sha256``: of the texts of the user's folder, '' without one. ``shipped``: the prompts
+    that use our text because the folder has none; ``unknown``: prompts with another text than in the known commit."""
 
     whose: str = REWORDED
     sha256: str = ""
@@ -48,11 +48,11 @@ class Wording:
 
     @property
     def original(self) -> bool:
-        """True if every text that the paper's repository has is sent as it stands there."""
+        """True if every text from the paper's repository is sent unchanged."""
         return self.whose == ORIGINAL
 
     def note(self) -> str:
-        """The note on the prompts for a table with printed figures."""
+        """The note about the prompts for a table with printed figures."""
         if self.whose == REWORDED:
             return "Prompts reworded."
         mark = f"sha256 {self.sha256[:12]}"
@@ -76,14 +76,14 @@ class Wording:
 
 
 SHIPPED = Wording()
-"""The wording of a request without a folder of the user's."""
+"""The wording of a request without a user's folder."""
 
 
 def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()) -> str:
-    """The prompt ``name`` of the folder ``own``, or else of ``prompts/below``, without the last line's end.
+    """The prompt ``name`` from the folder ``own``, or else from ``prompts/below``, without the final line end.
 
-    ``own``: a folder with a file of that name, or a copy of the paper's repository; ``fields``: the names that the text must
-    hold in braces. Raises BadFileError.
+    ``own``: a folder with a file of that name, or a copy of the paper's repository; ``fields``: the names that the text
+    must contain in braces. Raises BadFileError.
     """
     folder = Path(own).expanduser()
     if own and not folder.is_dir():
@@ -106,7 +106,8 @@ def prompt_text(below: str, name: str, own: str = "", fields: Sequence[str] = ()
 def find_wording(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool = True) -> Wording:
     """The wording of a request that reads these ``prompts``: (folder below ``prompts/``, name) of each.
 
-    Raises BadFileError if ``own`` is not a folder, and, if ``demanded``, if it has none of them: it would change nothing.
+    Raises BadFileError if ``own`` is not a folder, and, if ``demanded``, also if it has none of the prompts: it would
+    change nothing.
     """
     needed, folder = list(dict.fromkeys(prompts)), Path(own).expanduser()
     if not own:
@@ -130,7 +131,7 @@ def find_wording(own: str, prompts: Iterable[tuple[str, str]], *, demanded: bool
 
 
 def _has(folder: Path, name: str) -> bool:
-    """Return whether a folder has an entry of this name; an unreadable one is an error later."""
+    """Return whether a folder has an entry of this name. If it is unreadable, the error comes later."""
     return os.path.lexists(folder / name)
 
 
@@ -154,7 +155,7 @@ def _without(own: str, names: Sequence[str]) -> str:
 
 
 def read_prompt(path: Path, mend: str = "") -> str:
-    """The text of a prompt's file. Raises BadFileError, whose sentence ends with ``mend``."""
+    """The text of a prompt's file. Raises BadFileError with a sentence that ends with ``mend``."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -169,7 +170,7 @@ def read_prompt(path: Path, mend: str = "") -> str:
 
 
 def fill_template(template: str, values: Mapping[str, str]) -> str:
-    """The template with values for ``{name}``; braces inside a value and all other braces stay.
+    """Fill in values for ``{name}``. Braces inside a value and all other braces stay.
 
     >>> fill_template('{text} {"a": 1} {other}', {"text": "{other}"})
     '{other} {"a": 1} {other}'

@@ -1,4 +1,4 @@
-"""Calls of the readers of foreign formats: an error that a reader lets through is one sentence about the file."""
+"""Calls of the readers of foreign formats. An error in a reader becomes one sentence about the file."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from rallebench.core.sources import Source
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = TypeVar("Row", bound="tuple[Any, ...]")
-"""A row of a reader, whose first part is the line that it begins in."""
+"""A row of a reader; its first part is the number of its first line."""
 UNREADABLE = (
-    ValueError,  # of JSON and of UTF-8, too
+    ValueError,  # includes errors of JSON and of UTF-8
     LookupError,
     TypeError,
     AttributeError,
@@ -29,11 +29,11 @@ UNREADABLE = (
     OSError,
     csv.Error,
 )
-"""Errors of a reader that meets a file of another form."""
+"""Errors of a reader on a file of another form."""
 
 
 def read_rows(read: Callable[[Source], Iterator[Row]], source: Source, form: str) -> Iterator[Row]:
-    """Yield the rows of a reader. Raises BadFileError for an error that it lets through, naming the last row before it."""
+    """Yield the rows of a reader. Raises BadFileError for an error in the reader, naming the last good row."""
     last = 0
     with naming(source.path, form, lambda: f", after {source.unit} {last}" if last else ""):
         for row in read(source):
@@ -43,7 +43,8 @@ def read_rows(read: Callable[[Source], Iterator[Row]], source: Source, form: str
 
 @contextmanager
 def naming(path: Path | str, form: str, place: Callable[[], str] = str) -> Iterator[None]:
-    """Raise an error of a reader as BadFileError about ``path``; ``place``: the position reached so far, '' at the start."""
+    """Turn an error of a reader into a BadFileError about ``path``; ``place``: the position reached so far, '' at the
+    start."""
     try:
         yield
     except RalleError:
@@ -78,9 +79,9 @@ def _fault(error: Exception) -> str:
 
 
 def matching_formats(registry: Registry[T], path: Path, without: str = "") -> Iterator[str]:
-    """Yield the formats that recognise a file or folder, in alphabetical order, but for ``without``.
+    """Yield the formats that recognise a file or folder, in alphabetical order, except ``without``.
 
-    A format whose test fails does not recognise it.
+    A format with a failing test does not recognise the file.
     """
     for name in registry.names():
         test = registry.entry(name).traits.get("recognises")

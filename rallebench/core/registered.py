@@ -1,7 +1,8 @@
-"""Names that the package's own modules register, known without importing these modules.
+"""Names registered by the package's own modules, known without importing these modules.
 
-``registered.json`` lists them: registry → module → name → a line and the plain traits. ``python -m tools.docs`` writes it and a test compares it. It only saves time: a module that is not in it is imported, so a new file
-works at once, and an entry is always the one that its module registers.
+``registered.json`` lists them: registry → module → name → a line and the plain traits. ``python -m tools.docs`` writes it
+and a test compares it. The file only saves time. A module that is not listed is imported, so a new file works at once. The
+entry itself always comes from its module.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Modules = Mapping[str, Mapping[str, "Listed"]]
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A name as lists show it: a line about it, and those of its traits that JSON can hold."""
+    """A name as shown in lists: a line about it, and its traits as far as JSON can hold them."""
 
     name: str
     about: str = ""
@@ -31,7 +32,7 @@ class Listed:
 
 
 def read_listings(registry: str) -> Modules:
-    """The modules that ``registered.json`` lists for a registry; some may be gone."""
+    """Read the modules that ``registered.json`` lists for a registry; some may no longer exist."""
     return {
         module: {name: Listed(name, about, traits) for name, (about, traits) in names.items()}
         for module, names in _document().get(registry, {}).items()
@@ -40,7 +41,7 @@ def read_listings(registry: str) -> Modules:
 
 @lru_cache(maxsize=1)
 def _document() -> dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]]:
-    """The content of the file; nothing if it is damaged, such as by a merge: then all modules are imported."""
+    """The content of the file; empty if it is damaged, for example by a merge. Then all modules are imported."""
     document: dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]] = {}
     with suppress(OSError, ValueError):
         document = json.loads(FILE.read_text("utf-8"))
@@ -48,7 +49,7 @@ def _document() -> dict[str, dict[str, dict[str, tuple[str, dict[str, Plain]]]]]
 
 
 def text(registries: Mapping[str, Modules]) -> str:
-    """The text of ``registered.json``: a line a name, so that two additions seldom meet in one line."""
+    """The text of ``registered.json``: one line per name, so that two additions seldom touch the same line."""
     parts = []
     for registry, modules in sorted(registries.items()):
         blocks = []
@@ -67,7 +68,7 @@ def text(registries: Mapping[str, Modules]) -> str:
 
 
 def modules(package: str) -> Iterator[str]:
-    """The modules of a package and of the packages in it, without those whose names begin with ``_``."""
+    """The modules of a package and its subpackages, without names that begin with ``_``."""
     for folder in importlib.import_module(package).__path__:
         yield from _modules(package, Path(folder))
 
@@ -84,7 +85,7 @@ def _modules(package: str, folder: Path) -> Iterator[str]:
 
 
 def room_modules(rooms: str, patterns: tuple[str, ...]) -> Iterator[str]:
-    """The modules of each folder in the package ``rooms`` whose names match one of the patterns."""
+    """The modules that match one of the patterns, in each folder of the package ``rooms``."""
     for module in modules(rooms):
         name = module.removeprefix(f"{rooms}.").partition(".")[2]
         if name and any(fnmatchcase(name, pattern) for pattern in patterns):

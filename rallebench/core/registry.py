@@ -1,9 +1,10 @@
-"""Registries of named things: one file per thing in its package's folder, or in another distribution.
+"""Registries of named things: one file per thing, in its package's folder or in another distribution.
 
-The rooms of the papers add to several registries; their modules are found by the patterns that a registry declares.
-A registry knows the names of its modules without importing them (:mod:`rallebench.core.registered`) and imports the one module
-whose entry is asked for. A new file needs no list to edit: a module that is not known is imported with the first list of names.
-Plug-ins (:mod:`rallebench.core.plugins`) are imported as soon as all names are asked for, or a name that no module of the package has.
+The rooms of the papers add to several registries; a registry finds their modules by the patterns that it declares. A
+registry knows the names of its modules without importing them (:mod:`rallebench.core.registered`) and imports only the
+module of the requested entry. A new file needs no list to edit: an unknown module is imported with the first list of
+names. Plug-ins (:mod:`rallebench.core.plugins`) are imported for the first list of names, or for a name that no module of
+the package has.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from rallebench.core.settings import Setting, check_form
 T = TypeVar("T")
 
 ROOMS = "rallebench.papers"
-"""The package of rooms: folders that each add to several registries."""
+"""The package of rooms: folders that add to several registries each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """A registered thing: its name, the thing, a line about it, its traits for the callers, and its settings."""
+    """A registered thing: its name, the thing, a line about it, its traits for callers, and its settings."""
 
     name: str
     value: T
@@ -40,7 +41,7 @@ class Entry(Generic[T]):
 
     @property
     def listing(self) -> Listed:
-        """The entry as lists show it."""
+        """The entry as shown in lists."""
         plain = {k: v for k, v in self.traits.items() if isinstance(v, _PLAIN)}
         return Listed(self.name, self.about, plain)
 
@@ -121,7 +122,7 @@ class Registry(Generic[T]):
                 raise ValueError(f"two {self.kind}s claim the name {name!r}: {owners}")
             doc = about or (value.__doc__ or "").strip().split("\n")[0]
             self._entries[name] = Entry(name, value, doc, traits, dict(form or {}), module)
-            if self._modules.get(name) != module:  # a plug-in may import modules of ours
+            if self._modules.get(name) != module:  # a plug-in may import our modules
                 plugins.undo_on_failure(lambda: self._entries.pop(name, None))
             return value
 
@@ -145,7 +146,7 @@ class Registry(Generic[T]):
             raise ValueError(f"the {owner} is {self.expects}; {text} {lacks}")
 
     def _read_known(self) -> Mapping[str, Listed]:
-        """The names that are known without importing their modules, which must still be there."""
+        """Read the names that are known without importing their modules; these modules must still exist."""
         with self._lock:
             if not self._read:
                 here = set(self._module_names())
@@ -162,7 +163,7 @@ class Registry(Generic[T]):
             yield from registered.room_modules(ROOMS, self.rooms)
 
     def _load_unknown(self) -> None:
-        """Import the modules of the package that are not known, and the plug-ins."""
+        """Import the package's unknown modules, and the plug-ins."""
         with self._lock:
             if self._loaded:
                 return
@@ -177,7 +178,7 @@ class Registry(Generic[T]):
                 self.load()
 
     def load(self) -> Mapping[str, Mapping[str, Listed]]:
-        """Import every module of the package; return the names that each registers."""
+        """Import every module of the package; return the names registered by each."""
         with self._lock:
             names: dict[str, dict[str, Listed]] = {}
             for module in self._module_names():
@@ -189,7 +190,7 @@ class Registry(Generic[T]):
             return names
 
     def names(self) -> tuple[str, ...]:
-        """All names in alphabetical order; modules whose names are known are not imported."""
+        """All names in alphabetical order; modules with known names are not imported."""
         self._load_unknown()
         return tuple(sorted({*self._read_known(), *self._entries}))
 
@@ -228,7 +229,7 @@ _ALL: dict[str, Registry[Any]] = {}
 
 
 def _calling_module() -> str:
-    """The module whose body is being executed, be it through functions of others: it makes a registry or registers a thing."""
+    """The module that is being executed, even if through functions of others: it makes a registry or registers a thing."""
     frame = sys._getframe(1)
     while frame.f_code.co_name != "<module>" and frame.f_back is not None:
         frame = frame.f_back
@@ -236,7 +237,7 @@ def _calling_module() -> str:
 
 
 def all() -> dict[str, Registry[object]]:
-    """Name → registry, for every registry whose package is imported."""
+    """Name → registry, for every registry of an imported package."""
     return dict(_ALL)
 
 

@@ -1,4 +1,4 @@
-"""The result of a run as values. ``report.json`` is read and written here and nowhere else."""
+"""The result of a run as values. Only this module reads and writes ``report.json``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NO_BOUNDS: Bounds = (None, None)
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A mean over ``n`` scored questions with its 95 % interval. All None if nothing was scored; no interval if there are
-    fewer articles than ``tables.FEWEST``, or if all values are equal and not a bound of the metric."""
+    """A mean over ``n`` scored questions with its 95 % interval. All are None if nothing was scored. There is no interval
+    if there are fewer articles than ``tables.FEWEST``, or if all values are equal and not a bound of the metric."""
 
     value: Number | None
     low: Number | None = None
@@ -43,8 +43,8 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class ColumnResult:
-    """A column of a run with its mean. ``own``: of the experiment or a judge, not a registered metric. ``corpus_level``: the
-    figure over all answers together. ``not_scored``: why no question has a score, or ''."""
+    """A column of a run with its mean. ``own``: from the experiment or a judge, not a registered metric. ``corpus_level``:
+    the figure over all answers together. ``not_scored``: the reason why no question has a score, or ''."""
 
     column: ScoreColumn
     estimate: Estimate
@@ -55,8 +55,8 @@ class ColumnResult:
 
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
-    """The units that count as independent. ``by``: ``gold pages``, ``group``, ``question`` or, for times, ``batch``; ``n`` units;
-    ``largest``: the number of questions in the largest."""
+    """Counts of the independent units. ``by``: ``gold pages``, ``group``, ``question`` or, for times, ``batch``; ``n``
+    units; ``largest``: the number of questions in the largest."""
 
     by: str
     n: Count
@@ -65,8 +65,8 @@ class ClusterCounts:
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
-    """``of``: question id → number of its cluster, from 0. ``by``: what forms the clusters,
-    ``gold pages`` if any question has one, else ``group`` if any record has one, else ``question``; ``batch`` for times."""
+    """``of``: question id → number of its cluster, from 0. ``by``: the basis of the clusters, ``gold pages`` if any
+    question has one, else ``group`` if any record has one, else ``question``; ``batch`` for times."""
 
     by: str
     of: Mapping[str, int]
@@ -92,7 +92,8 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """The bytes of all models and indexes of a run, None unless all are known; ``unknown``: the names of the others."""
+    """The bytes of all models and indexes of a run together, None unless all are known; ``unknown``: names of the
+    others."""
 
     bytes: Count | None = None
     unknown: tuple[str, ...] = ()
@@ -100,8 +101,8 @@ class MemoryUse:
 
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
-    """The pass of a judge over a run's answers. ``run``: its folder inside the run's; ``judged``: the answers, of which some
-    were ``unparsed``, ``failed`` or had nothing to judge by (``not_judged``)."""
+    """The pass of a judge over a run's answers. ``run``: its folder inside the run's; ``judged``: number of answers, of
+    which some were ``unparsed``, ``failed`` or could not be judged (``not_judged``)."""
 
     name: str
     run: str = ""
@@ -138,10 +139,10 @@ _JUDGE_FIELDS = (
 class RunReport:
     """The result of a run: ``n`` questions, of which ``n_done`` were answered and ``n_errors`` failed.
 
-    ``seconds``: wall time of all sessions; ``seconds_per_question``: mean of the answered questions. ``steps_from_memory``: steps
-    whose reply the cache gave. ``columns``: registered metrics, then the experiment's own. ``errors``: message → number of
-    questions. ``headline``: the deciding metric, '' for the usual one. ``memory`` and ``clusters`` are None in reports of early
-    versions, ``cost`` also.
+    ``seconds``: wall time of all sessions; ``seconds_per_question``: mean of the answered questions.
+    ``steps_from_memory``: steps with a reply from the cache. ``columns``: registered metrics, then the experiment's own.
+    ``errors``: message → number of questions. ``headline``: the deciding metric, '' for the usual one. ``memory``,
+    ``clusters`` and ``cost`` are None in reports of early versions.
     """
 
     run: str = ""
@@ -167,7 +168,7 @@ class RunReport:
     judges: tuple[JudgeReport, ...] = ()
 
     def __getitem__(self, name: str) -> ColumnResult:
-        """A column by its name, an own one before a registered metric. Raises NotFoundError."""
+        """A column by its name; the experiment's own columns come before registered metrics. Raises NotFoundError."""
         for result in reversed(self.columns):
             if result.column.name == name:
                 return result
@@ -190,22 +191,22 @@ class RunReport:
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """Column → mean, an own one in place of a registered metric of the same name."""
+        """Column → mean. An own column replaces a registered metric of the same name."""
         return {r.column.name: r.estimate for r in self.columns}
 
     @property
     def is_replayed(self) -> bool:
-        """True if the cache gave some answers, so that their times were measured by another run."""
+        """True if the cache gave some answers; their times were measured by another run."""
         return self.cost is not None and self.cost.is_replayed
 
     def with_means(self, means: Mapping[str, Estimate]) -> RunReport:
-        """The report with these means in place of its registered metrics."""
+        """The report with these means instead of those of its registered metrics."""
         columns = (ColumnResult(ScoreColumn(n, "", NO_BOUNDS), mean) for n, mean in means.items())
         return replace(self, columns=(*columns, *self.own.values()))
 
     @property
     def not_scored(self) -> dict[str, str]:
-        """Registered metric → why no question is scored by it."""
+        """Registered metric → the reason why it scores no question."""
         return {r.column.name: r.not_scored for r in self.columns if r.not_scored}
 
     def to_json(self) -> dict[str, JsonValue]:
@@ -298,7 +299,7 @@ class _Judge:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """``report.json``. One of an early version lacks fields."""
+    """``report.json``. Early versions lack fields."""
 
     metrics: Mapping[str, Estimate]
     suite: Mapping[str, Estimate] = field(default_factory=dict)

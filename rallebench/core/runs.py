@@ -1,4 +1,4 @@
-"""A run: a flow over examples, scored; its request and its result."""
+"""A run: a flow over examples, with scores. Its request and its result."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ FlowFactory = Callable[[Question], Flow]
 class FlowSpec:
     """A flow with its identity.
 
-    ``workflow``: its name in run.json. ``settings``: JSON, everything that changes an answer beside models, indexes and
-    questions. ``make`` is called after the backends are loaded. ``llms``, ``retrievers``: the names to load; ``tools``:
-    the flow's own tools. ``offers_tools``: when the model is offered tools: '' never, ``auto`` if it takes them (else it is asked
-    in text), ``always``. ``chain``, ``agent``: the chain or agent of the flow, or None. ``name``: the default name of its
-    runs.
+    ``workflow``: its name in run.json. ``settings``: JSON, everything besides models, indexes and questions that changes
+    an answer. ``make`` is called after the backends are loaded. ``llms``, ``retrievers``: the names to load; ``tools``:
+    the flow's own tools. ``offers_tools``: the condition for offering tools to the model: '' never, ``auto`` if it accepts
+    tools (otherwise it is asked in text), ``always``. ``chain``, ``agent``: the chain or agent of the flow, or None.
+    ``name``: the default name of its runs.
     """
 
     workflow: str
@@ -50,17 +50,17 @@ class FlowSpec:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All models and retrievers, each once."""
+        """All models and retrievers, without duplicates."""
         return tuple(dict.fromkeys((*self.llms, *self.retrievers)))
 
     def open(self, backends: Backends) -> tuple[Backends, FlowFactory]:
-        """``backends`` with the flow's own tools, and the factory of flows."""
+        """Add the flow's own tools to ``backends``; return them with the factory of flows."""
         backends = Backends(backends.retrievers, backends.llms, {**backends.tools, **self.tools})
         return backends, self.make(backends)
 
 
 def imported_flow(workflow: str, settings: Json) -> FlowSpec:
-    """The placeholder for the flow of imported answers; it cannot run."""
+    """The placeholder flow of imported answers; it cannot run."""
 
     def make(backends: Backends) -> FlowFactory:
         raise AssertionError("imported answers are not asked again")
@@ -70,7 +70,7 @@ def imported_flow(workflow: str, settings: Json) -> FlowSpec:
 
 @dataclass(frozen=True, slots=True)
 class DatasetRef:
-    """The source of the examples. ``sha256`` is the file's; '': that of the records is used."""
+    """The source of the examples. ``sha256``: the file's, or '' to use that of the records."""
 
     name: str
     file: str = ""
@@ -79,10 +79,10 @@ class DatasetRef:
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """The request for a run. ``label`` is unique in its experiment; ``name`` is the folder's.
+    """The request for a run. ``label`` is unique in its experiment; ``name`` is the name of the folder.
 
-    ``metrics``: names of registered metrics that ask no model; ``scorers``: judges and the experiment's own scores.
-    ``limit``, ``batch_size``: None is the experiment's own. ``sampled``: the examples are a random sample by ``seed``.
+    ``metrics``: names of registered metrics without a model; ``scorers``: judges and the experiment's own scores.
+    ``limit``, ``batch_size``: None uses the experiment's value. ``sampled``: the examples are a random sample by ``seed``.
     ``on_result``: called after the run, before the experiment continues.
     """
 
@@ -105,23 +105,23 @@ class RunRequest:
 
     @property
     def judges(self) -> tuple[Scorer, ...]:
-        """The scorers that ask a language model."""
+        """The scorers that use a language model."""
         return tuple(scorer for scorer in self.scorers if scorer.llms)
 
     @property
     def columns(self) -> tuple[ScoreColumn, ...]:
-        """The columns of all scorers, without those of registered metrics."""
+        """The columns of all scorers, without registered metrics."""
         return tuple(column for scorer in self.scorers for column in scorer.columns)
 
     def identity_settings(self) -> Json:
-        """The settings that change an episode, beside the models and indexes."""
+        """The settings that change an episode, besides the models and indexes."""
         drawn = {"sampled": True} if self.sampled else {}
         if self.dataset.sha256:
             return {**self.flow.settings, **drawn, "dataset_sha256": self.dataset.sha256}
         return {**self.flow.settings, **drawn, "records_sha256": records_sha256(self.examples)}
 
     def spec(self, fingerprints: Mapping[str, str]) -> RunSpec:
-        """``run.json``'s specification. ``fingerprints``: "llm NAME" and "retriever NAME" → fingerprint."""
+        """The specification in ``run.json``. ``fingerprints``: "llm NAME" and "retriever NAME" → fingerprint."""
         settings = {**self.identity_settings(), "backends": dict(fingerprints)}
         return RunSpec(self.dataset.name, self.flow.workflow, settings, self.limit, self.seed)
 
@@ -137,8 +137,8 @@ def records_sha256(examples: Sequence[Example]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options of a run. ``resume``: continue the run of that name if it exists. ``budget``: its spending limit, which
-    other runs and judges of the same command share; None: no limit."""
+    """The options of a run. ``resume``: continue the run of that name if it exists. ``budget``: its spending limit, shared
+    with other runs and judges of the same command; None: no limit."""
 
     batch_size: int = 20
     max_errors: int | None = None
@@ -152,7 +152,7 @@ DEFAULT_OPTIONS = RunOptions()
 
 @dataclass(frozen=True, slots=True)
 class PreparedRun:
-    """A checked run with its options. ``warnings``: for the user, before it runs."""
+    """A checked run with its options. ``warnings``: for the user, before the run starts."""
 
     request: RunRequest
     options: RunOptions = DEFAULT_OPTIONS
@@ -193,5 +193,5 @@ class RunResult:
     columns: tuple[ScoreColumn, ...] = ()
 
     def mean(self, metric: str) -> float | None:
-        """A metric's mean over its scored questions; None without any."""
+        """A metric's mean over its scored questions; None without scores."""
         return self.means[metric].value if metric in self.means else None

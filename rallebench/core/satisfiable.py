@@ -1,4 +1,5 @@
-"""Schemas that no JSON fits, as far as that shows without a search; the grammar of a schema shows more (``core.formats``)."""
+"""Schemas that no JSON can fit, as far as this is visible without a search. The grammar of a schema shows more
+(``core.formats``)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from rallebench.core.types import Json
 
 
 class SchemaValidator(Protocol):
-    """A validator of ``jsonschema``, as far as it is used here."""
+    """A validator of ``jsonschema``, as far as it is needed here."""
 
     @property
     def schema(self) -> JsonValue: ...
@@ -22,16 +23,16 @@ class SchemaValidator(Protocol):
 
 
 MOST_VALUES = 256
-"""Values of a schema that are tried one by one."""
+"""Values of a schema that are checked one by one."""
 
 MOST_VISITS = 5000
-"""The most parts of a schema that are visited: references to references can make their number explode."""
+"""The most visited parts of a schema: nested references can make their number explode."""
 
 
 def fits_nothing(schema: JsonValue, validator: SchemaValidator) -> str:
-    """Why no JSON fits a schema (no capital, no full stop); '' where JSON may.
+    """The reason why no JSON fits a schema (no capital, no full stop); '' if JSON may fit.
 
-    ``validator``: of ``jsonschema``, of this schema.
+    ``validator``: a ``jsonschema`` validator of this schema.
     """
     try:
         return _Search(validator).reason(schema, frozenset())
@@ -44,7 +45,7 @@ class _Search:
         self._validator, self._visits = validator, 0
 
     def reason(self, schema: Any, inside: frozenset[str]) -> str:
-        """``inside``: the references that are being followed: a value that must hold itself has no end."""
+        """The reason for one part. ``inside``: the references in progress; a value that must contain itself has no end."""
         self._visits += 1
         if schema is False:
             return "false permits nothing"
@@ -83,7 +84,7 @@ class _Search:
         return self.reason(target, inside | {ref})
 
     def _target(self, ref: str) -> Any:
-        """The target of a reference inside the schema; True, which permits all, for any other reference."""
+        """The target of a reference inside the schema; True, which permits everything, for any other reference."""
         target = self._validator.schema
         if not ref.startswith("#") or (ref != "#" and not ref.startswith("#/")):
             return True
@@ -98,7 +99,7 @@ class _Search:
 
     def _values_fault(self, schema: Json) -> str:
         values = _values(schema)
-        # Of integers the grammar says it in better words: their bounds.
+        # For integers the grammar has a better message: their bounds.
         if values is None or schema.get("type") == "integer":
             return ""
         if any(self._fits(value, schema) for value in values):
@@ -153,7 +154,7 @@ def _permits_all(schema: Any) -> bool:
 
 
 def _values(schema: Any) -> list[Any] | None:
-    """All values that a schema may have, different from each other; None where they are not listed, or too many."""
+    """All distinct values that a schema permits; None if it does not list them, or if there are too many."""
     if not isinstance(schema, Mapping):
         return None
     if "const" in schema:

@@ -1,7 +1,7 @@
-"""Scorers: a metric, a metric over all answers, a judge and an experiment's own scores are one protocol.
+"""Scorers: one protocol for a metric, a metric over all answers, a judge and an experiment's own scores.
 
-A scorer that asks a language model gives a flow for each answer. The engine plays it and hands the episodes back as
-``judgements``; a scorer itself asks nothing and stores nothing.
+A scorer that uses a language model gives a flow for each answer. The engine plays it and hands the episodes back as
+``judgements``. The scorer itself calls no model and stores nothing.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import NamedTuple, Protocol
 from rallebench.core.types import Episode, Example, Flow, Json
 
 Values = Mapping[str, "float | None"]
-"""Metric → the value of one question; or question id → its value of one metric. None: not scored."""
+"""Metric → the value of one question; or question id → the value of one metric. None: not scored."""
 
 Judgements = Mapping[str, Mapping[str, Episode]]
-"""Scorer → question id → the episode in which a model judged the answer."""
+"""Scorer → question id → the episode of the judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +37,18 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
-    """The scores of one answer. ``values``: column → value; a column that is absent is not scored. ``notes``: column →
-    remark, such as the reason why it is not scored."""
+    """The scores of one answer. ``values``: column → value; an absent column is not scored. ``notes``: column → remark,
+    such as the reason for a missing score."""
 
     values: Values
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
 class Scorer(Protocol):
-    """Scores the answers of a run, each by the same ``columns``.
+    """Scores the answers of a run, all in the same ``columns``.
 
-    ``name``: unique in a run. ``needs``: parts of the gold without which no answer can be scored. ``llms``: the models that its flows ask;
-    () for a scorer without flows. ``settings``: JSON, everything that changes a judgement besides the models.
+    ``name``: unique in a run. ``needs``: parts of the gold required to score any answer. ``llms``: the models of its
+    flows; () for a scorer without flows. ``settings``: JSON, everything besides the models that changes a judgement.
     """
 
     @property
@@ -67,16 +67,17 @@ class Scorer(Protocol):
     def settings(self) -> Json: ...
 
     def text(self, episode: Episode) -> str | None:
-        """Return the text that a model is to judge, None to leave the episode out."""
+        """Return the text for the judge, None to leave the episode out."""
 
     def flow(self, pair: Pair) -> Flow | None:
-        """Return the flow that judges an answer, None if there is nothing to ask."""
+        """Return the flow that judges an answer, None if it needs no call."""
 
     def values(self, pairs: Sequence[Pair], judgements: Sequence[Episode | None]) -> list[ScoreRow]:
-        """Return a row for each pair. ``pairs``: all answers of a run that did not fail; ``judgements``: of each, if there is one."""
+        """Return a row for each pair. ``pairs``: all answers of a run that did not fail; ``judgements``: the existing
+        ones."""
 
     def corpus_level(self, pairs: Sequence[Pair]) -> Mapping[str, float]:
-        """Return column → score over all ``pairs`` at once, such as corpus BLEU; no column whose score is the mean.
+        """Return column → score over all ``pairs`` at once, such as corpus BLEU, without columns whose score is the mean.
 
         ``pairs``: the answers with a value.
         """
@@ -97,7 +98,7 @@ class AnswerScorer:
         """Return None: no answer is judged."""
 
     def flow(self, pair: Pair) -> None:
-        """Return None: no model is asked."""
+        """Return None: no model is called."""
 
     def values(self, pairs: Sequence[Pair], judgements: Sequence[Episode | None]) -> list[ScoreRow]:
         """Return the scores of each answer."""

@@ -1,4 +1,4 @@
-"""Declared settings, and the check of given values against them."""
+"""Declared settings, and validation of given values."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAMED: Mapping[str, str] = {
     "file": "a file",
     "folder": "a folder",
 }
-"""Kind of thing that a setting may name → its noun with an article."""
+"""Kind of thing that a setting can name → its noun with an article."""
 PATHS = frozenset({"checkpoint", "file", "folder"})
 
 
@@ -41,10 +41,10 @@ PATHS = frozenset({"checkpoint", "file", "folder"})
 class Setting:
     """One setting: ``kind`` is int, float, str, bool, or object (any JSON); ``low`` and ``high`` are inclusive.
 
-    ``default``: None means unset. None is a value if it is the default or ``null`` is set. ``required``: a value must be given.
-    ``sweep``: the values worth comparing, for a setting that trades quality against time, or is a list.
-    ``names``: what the text names, of ``NAMED``; several with blanks between them where any of them will do. ``many``: the
-    text is a list with commas. ``advanced``: a first run leaves it as it is, so forms fold it away.
+    ``default``: None means unset. None is a value if it is the default or ``null`` is set. ``required``: a value must be
+    given. ``sweep``: values worth comparing, for a list or a setting that trades quality against time. ``names``: kinds of
+    things that the text names, from ``NAMED``; several kinds are separated by blanks if any of them is allowed. ``many``:
+    the text is a list with commas. ``advanced``: forms fold it away, because a first run keeps its default.
     """
 
     kind: type
@@ -62,12 +62,12 @@ class Setting:
 
     @property
     def kinds_named(self) -> tuple[str, ...]:
-        """The kinds of things that it may name, of ``NAMED``."""
+        """The kinds of things that it may name, from ``NAMED``."""
         return tuple(self.names.split())
 
     @property
     def is_path(self) -> bool:
-        """True if it may be the path of a file or folder, so that no list holds all its values.
+        """True if it may be the path of a file or folder, so that its values cannot be listed.
 
         >>> Setting(str, "", names="dataset file").is_path, Setting(str, "", names="dataset").is_path
         (True, False)
@@ -76,7 +76,7 @@ class Setting:
 
     @property
     def takes(self) -> str:
-        """The permitted values in words, with what they name.
+        """The permitted values in words, with the named things.
 
         >>> Setting(str, "", names="dataset file folder", many=True).takes
         'a dataset, a file or a folder; several with commas'
@@ -89,7 +89,7 @@ class Setting:
         return f"{words}; several with commas" if self.many else words
 
     def reads(self, value: JsonValue) -> JsonValue:
-        """``value`` in this setting's kind. Raises ValueError with ``must_be``."""
+        """Convert ``value`` to this setting's kind. Raises ValueError with ``must_be``."""
         if value is None and (self.null or self.default is None):
             return None
         if self.kind is object:
@@ -137,7 +137,7 @@ def _plain(number: float) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """``value`` as a number; an int stays an int, because a float has only 53 bits. None unless it is a finite number."""
+    """``value`` as a number; None unless it is a finite number. An int stays an int, because a float has only 53 bits."""
     try:
         number = value if isinstance(value, int) else float(value)
         return number if math.isfinite(number) else None
@@ -152,7 +152,7 @@ class DataClass(Protocol):
 
 
 class Traits(TypedDict, total=False):
-    """The rarer parts of a ``Setting``."""
+    """The less common parts of a ``Setting``."""
 
     sweep: tuple[object, ...]
     required: bool
@@ -210,7 +210,7 @@ def declare(
     choices: tuple[str, ...] = (),
     **more: Unpack[Traits],
 ) -> object:
-    """A field of a dataclass with the ``Setting`` that describes it.
+    """A dataclass field with its ``Setting``.
 
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
     >>> Shape().k, dataclass_form(Shape)["k"].must_be
@@ -223,27 +223,27 @@ def declare(
 
 
 def declare_text(about: str = "", *choices: str, **more: Unpack[Traits]) -> str:
-    """A field of text: the first of its ``choices`` is the default, '' without any."""
+    """A text field. The first of its ``choices`` is the default, '' without choices."""
     return declare(str, choices[0] if choices else "", about=about, choices=choices, **more)
 
 
 def declare_list(
     about: str, *values: str, default: str = "", names: str = "", required: bool = False
 ) -> str:
-    """A field that is a list with commas, whose ``values`` are worth comparing."""
+    """A field for a list with commas; ``values`` are worth comparing."""
     return declare(
         str, default, about=about, sweep=values, names=names, many=True, required=required
     )
 
 
 def declare_group(shape: type[T]) -> T:
-    """A field of a dataclass that holds a declared dataclass, whose settings join the form at its place."""
+    """A field for another declared dataclass, whose settings join the form at this place."""
     group: T = field(default_factory=shape, metadata={"setting": shape})
     return group
 
 
 def dataclass_form(shape: type[DataClass]) -> dict[str, Setting]:
-    """Name → setting of a dataclass whose fields are declared by :func:`declare`, those of its groups included."""
+    """Name → setting of a dataclass with fields made by :func:`declare`, including those of groups."""
     form: dict[str, Setting] = {}
     for part in fields(shape):
         declared = _declaration(part)
@@ -255,13 +255,13 @@ def dataclass_form(shape: type[DataClass]) -> dict[str, Setting]:
 
 
 def _declaration(part: Field[Any]) -> Setting | type[DataClass] | None:
-    """The setting of a field, or the group that it holds; None for a field that is not declared."""
+    """The setting of a field, or its group; None for an undeclared field."""
     declared: Setting | type[DataClass] | None = part.metadata.get("setting")
     return declared
 
 
 def fill(shape: type[T], values: Json) -> T:
-    """The dataclass ``shape`` with these values; absent ones have its defaults, and keys that are not its fields are ignored.
+    """Make the dataclass ``shape`` from these values. Absent fields keep their defaults, and unknown keys are ignored.
 
     >>> Shape = dataclass(type("Shape", (), {"__annotations__": {"k": int}, "k": declare(int, 5, 1, 9)}))
     >>> fill(Shape, {"k": 7, "articles": "news"}).k, fill(Shape, {}).k
@@ -278,8 +278,8 @@ def fill(shape: type[T], values: Json) -> T:
 
 
 def check_form(owner: str, form: Mapping[str, Setting]) -> None:
-    """Raise ValueError unless every default, and every value worth comparing, is a value of its setting, and what a setting
-    names is in ``NAMED``.
+    """Raise ValueError if a default or a value worth comparing is invalid, or if a setting names a kind that is not in
+    ``NAMED``.
 
     >>> check_form("metric 'x'", {"k": Setting(int, 0, 1, 9)})
     Traceback (most recent call last):
@@ -306,7 +306,7 @@ def check_values(
     *,
     noun: str = "setting",
 ) -> Json:
-    """Every known setting with its requested value, in its kind, or its default.
+    """Return every known setting with its requested value, converted, or its default.
 
     Raises SettingError for the first invalid value, UsageError for the first unknown or missing setting of ``owner``.
 
@@ -330,7 +330,7 @@ def check_values(
 
 
 def parse_settings(pairs: Iterable[str]) -> Json:
-    """``key=value`` texts → values: numbers, true/false/null and JSON as such, the rest as text.
+    """Parse ``key=value`` texts: numbers, true/false/null and JSON as such, the rest as text.
 
     >>> parse_settings(["k=10", "system=Be brief", "stop=[\\"x\\"]"])
     {'k': 10, 'system': 'Be brief', 'stop': ['x']}

@@ -1,7 +1,7 @@
-"""A file or folder of the user, read line by line; bad rows are counted or refused.
+"""A user's file or folder, read line by line; bad rows are counted or refused.
 
-The reader of a format takes lines, objects or table rows from its ``Source``, and passes each bad row to
-``Source.bad``. Nothing here holds more than one row in memory.
+The reader of a format takes lines, objects or table rows from its ``Source``, and passes each bad row to ``Source.bad``.
+Only one row at a time is in memory.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from rallebench.core.spreadsheets import unquote_cell
 from rallebench.core.types import Json
 
 MAX_KEPT_PROBLEMS = 20
-"""The most bad rows with a sentence; further bad rows are only counted."""
+"""The most bad rows with a sentence; further ones are only counted."""
 
 GZIP = b"\x1f\x8b"
 MAX_RATIO, MAX_UNPACKED = 200, 2**30
-"""A gzip file is refused if it unpacks to more than this multiple of its size and to more bytes than this. Text packs to
-a third, very repetitive text to a fiftieth."""
+"""A gzip file is refused if it unpacks to more than this multiple of its size and also to more than this number of bytes.
+Text packs to a third, very repetitive text to a fiftieth."""
 
 DELIMITERS = (",", ";", "\t")
 
@@ -48,11 +48,11 @@ class Problem:
 
 @dataclass
 class Problems:
-    """The treatment of bad rows, their count and the first of them.
+    """The treatment of bad rows, their number and the first of them.
 
-    Without ``skip`` the first bad row raises BadFileError, whose hint is to leave them out if that is ``offered``. With
-    ``skip`` bad rows are left out and counted. ``refuse_empty``: a passage without text is a bad row. ``warnings``: sentences
-    about the file as a whole, such as the rest that was not read.
+    Without ``skip`` the first bad row raises BadFileError, with a hint to leave bad rows out if that is ``offered``. With
+    ``skip`` bad rows are left out and counted. ``refuse_empty``: a passage without text is a bad row. ``warnings``:
+    sentences about the file as a whole, such as an unread rest.
     """
 
     skip: bool = False
@@ -74,8 +74,7 @@ class Problems:
 class Source:
     """A file of rows. ``done`` of ``total`` bytes are read; the reader updates ``done``.
 
-    ``unit`` is the name of a row in sentences. ``peeking``: only the first rows are looked at, so a line that is too long ends
-    them.
+    ``unit`` is the name of a row in sentences. ``peeking``: only the first rows are read, so an overlong line ends them.
     """
 
     path: Path
@@ -101,14 +100,14 @@ class Source:
     def lines(self) -> Iterator[tuple[int, str]]:
         """(line number from 1, text without its end) of a UTF-8 file, plain or gzipped.
 
-        A line that is too long, binary or not UTF-8 is a bad row. BadFileError if the file cannot be read.
+        A line that is too long, binary or not UTF-8 is a bad row. Raises BadFileError if the file cannot be read.
         """
         with self._open_stream() as (handle, raw):
             yield from self._lines(handle, raw)
 
     @contextmanager
     def _open_stream(self) -> Iterator[tuple[Any, BinaryIO]]:
-        """(the file's bytes, unpacked; the file as it is). Raises BadFileError if it cannot be read."""
+        """(the file's bytes, unpacked; the raw file). Raises BadFileError if it cannot be read."""
         try:
             with open(self.path, "rb") as raw:
                 if raw.peek(2)[:2] == GZIP:
@@ -157,7 +156,7 @@ class Source:
             yield number, text.rstrip("\r\n")
 
     def _check_unpacked(self, handle: BinaryIO, raw: BinaryIO) -> None:
-        """Raise BadFileError for a gzip file that unpacks to far more than any text."""
+        """Raise BadFileError for a gzip file that unpacks to far more than text would."""
         if handle is not raw and handle.tell() > max(MAX_UNPACKED, MAX_RATIO * raw.tell()):
             raise BadFileError(
                 f"{self.path} is a gzip file that unpacks to more than {MAX_RATIO} times its size and to more than "
@@ -165,11 +164,11 @@ class Source:
             )
 
     def objects(self, inside: str = "") -> Iterator[tuple[int, Json]]:
-        """(number, object) of JSON lines, without blank lines, or of one JSON list, whose ``unit`` is "record".
+        """(number, object) of JSON lines, without blank lines, or of one JSON list; then ``unit`` is "record".
 
         ``inside``: the file is an object, and the list is under this key.
         """
-        with self._open_stream() as (handle, raw):  # once: it may be a pipe
+        with self._open_stream() as (handle, raw):  # only once, because it may be a pipe
             if not inside and not begins_list(handle):
                 rows = self._json_lines(handle, raw)
             else:
@@ -186,7 +185,7 @@ class Source:
                     self.bad(number, f" is not a JSON object but {type(value).__name__}.")
 
     def _json_lines(self, handle: BinaryIO, raw: BinaryIO) -> Iterator[tuple[int, Any]]:
-        """(line number, value or Broken); of the last line, that the file may be cut off."""
+        """(line number, value or Broken); for the last line, the fault that the file may be cut off."""
         broken: tuple[int, str] | None = None
         for number, line in self._lines(handle, raw):
             if not line.strip():
@@ -205,9 +204,10 @@ class Source:
     def table(self) -> Iterator[tuple[int, list[str]]]:
         """(first line, fields) of each CSV row, the header first; fields may hold line ends.
 
-        The delimiter is a tab if the first line holds one, else the more frequent of ``,`` and ``;`` in it. A text that was quoted for spreadsheets is as before.
+        The delimiter is a tab if the first line has one, else the more frequent of ``,`` and ``;``. Quotes for
+        spreadsheets are removed.
         """
-        csv.field_size_limit(MAX_LINE_BYTES)  # the default is too small for texts
+        csv.field_size_limit(MAX_LINE_BYTES)  # the default is too small for long texts
         lines = _CsvLines(self.lines())
         first = lines.first().strip()
         delimiter = "\t" if "\t" in first else max(DELIMITERS, key=first.count)
@@ -229,7 +229,8 @@ class Source:
     def needs_column(
         self, names: Sequence[str], noun: str, example: str
     ) -> Callable[[int, list[str]], None]:
-        """The check of ``named_rows`` for a CSV ``noun`` with a column of one of these names; ``example``: a valid header."""
+        """The check of ``named_rows`` for a CSV ``noun`` that needs a column with one of these names; ``example``: a valid
+        header."""
 
         def check(line: int, columns: list[str]) -> None:
             if not set(columns) & set(names):
@@ -245,8 +246,8 @@ class Source:
     ) -> Iterator[tuple[int, int, dict[str, str]]]:
         """(first line, number from 1, column → stripped field) of each row of a table after the header.
 
-        Columns are in small letters; ``check(line, columns)`` raises for an invalid header. A row of another length is a bad
-        row.
+        Columns are in small letters; ``check(line, columns)`` raises for an invalid header. A row with another number of
+        fields is a bad row.
         """
         rows = self.table()
         for line, header in itertools.islice(rows, 1):
@@ -255,12 +256,12 @@ class Source:
         for number, (line, fields) in enumerate(rows, 1):
             if len(fields) != len(names):
                 self.bad(line, f" has {len(fields)} fields where the header names {len(names)}.")
-            else:  # of two columns of one name the first counts
+            else:  # the first of two columns with one name counts
                 yield line, number, dict(zip(reversed(names), map(str.strip, reversed(fields))))
 
 
 class _Packed:
-    """A gzip file, as far as rows are read from it. Raises BadFileError where it is damaged."""
+    """A gzip file, for reading its rows. Raises BadFileError if it is damaged."""
 
     def __init__(self, path: Path, handle: gzip.GzipFile) -> None:
         self._path, self._handle = path, handle
@@ -286,19 +287,19 @@ def first_value(row: Mapping[str, str], names: Iterable[str], default: str = "")
 @overload
 def first_value(row: Json, names: Iterable[str], default: JsonValue = "") -> JsonValue: ...
 def first_value(row: Json, names: Iterable[str], default: JsonValue = "") -> JsonValue:
-    """The first of these fields that the row has and that is neither null nor NaN; a whole number as pandas writes it, 7.0, is 7."""
+    """The first of these fields with a value other than null and NaN. A whole number in pandas' form, 7.0, becomes 7."""
     values = (row[name] for name in names if row.get(name) is not None)
     value = next((value for value in values if value == value), default)
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def has_suffix(*suffixes: str) -> Callable[[Path], bool]:
-    """A test of a file's name: whether it ends with one of these, in small or capital letters, gzipped or not."""
+    """A test for a file's name: it must end with one of these, in small or capital letters, possibly gzipped."""
     return lambda path: path.name.lower().removesuffix(".gz").endswith(suffixes)
 
 
 class _CsvLines:
-    """Lines for ``csv.reader``, with their ends; ``begun`` is the number of the first line since it was set to 0."""
+    """Lines with their ends for ``csv.reader``. ``begun`` is the number of the first line since it was set to 0."""
 
     def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
         self._lines, self._held = lines, next(lines, None)
@@ -323,7 +324,7 @@ BESIDE = ("readme", "license", "licence", "notice", "citation", "changelog")
 
 
 def innermost(folder: Path) -> Path:
-    """The folder that holds the files, where archives pack it into others; files that describe it may lie beside."""
+    """The folder with the files, where archives nest it in others; descriptive files may lie beside it."""
     while folder.is_dir():
         inside = [path for path in folder.iterdir() if not path.name.startswith(".")]
         folders = [path for path in inside if path.is_dir() and path.name != "qrels"]
@@ -342,7 +343,7 @@ def stamps(path: Path) -> list[tuple[str, int, int]]:
 
 
 def files_in(path: Path) -> list[Path]:
-    """``path`` itself if it is a file; all files below a folder, sorted, without hidden files."""
+    """``path`` itself if it is a file; all files below a folder, sorted, hidden files excluded."""
     if not os.path.isdir(path):
         return [path] if os.path.isfile(path) else []
     files = [p for p in path.rglob("*") if p.is_file()]

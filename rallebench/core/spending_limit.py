@@ -1,4 +1,4 @@
-"""A spending limit: the dollars that one command may spend, shared by its runs and its judges."""
+"""A spending limit: the dollars available to one command, shared by its runs and judges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rallebench.core.errors import StoppedError, UsageError
 
 
 class SpendingLimit:
-    """At most ``limit`` US dollars; ``spent`` counts up. Any thread may add to it.
+    """A limit in US dollars; ``spent`` counts up. Any thread may add to it.
 
     >>> budget = SpendingLimit(0.5)
     >>> budget.add(0.2), budget.is_spent
@@ -27,11 +27,11 @@ class SpendingLimit:
 
     @property
     def is_spent(self) -> bool:
-        """True once the limit is reached; nothing more is asked then."""
+        """True once the limit is reached; then no more calls are made."""
         return self.spent >= self.limit
 
     def add(self, usd: float) -> None:
-        """Count the cost of calls that were made."""
+        """Add the cost of finished calls."""
         with self._lock:
             self.spent += usd
 

@@ -1,4 +1,4 @@
-"""Texts as cells of a spreadsheet, which runs a cell as a formula where it begins like one."""
+"""Texts as cells of a spreadsheet. A spreadsheet would run a text that begins like a formula."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _QUOTED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
 
 
 def quote_cell(cell: T) -> T | str:
-    """A cell that a spreadsheet shows as it is: a text that begins like a formula has a ' before it; numbers stay.
+    """A cell that a spreadsheet shows unchanged. A text that begins like a formula gets a leading '; numbers stay.
 
     >>> quote_cell("=1+1"), quote_cell("-0.5"), quote_cell(-0.5), quote_cell("'=x"), quote_cell("plain")
     ("'=1+1", '-0.5', -0.5, "''=x", 'plain')
@@ -23,7 +23,7 @@ def quote_cell(cell: T) -> T | str:
 
 
 def unquote_cell(cell: str) -> str:
-    """The text of a cell that ``quote_cell`` made; any other stays.
+    """Undo ``quote_cell``; any other text stays.
 
     >>> unquote_cell("'=1+1"), unquote_cell("''=x"), unquote_cell("'tis")
     ('=1+1', "'=x", "'tis")

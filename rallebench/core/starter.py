@@ -1,4 +1,4 @@
-"""The chain, questions, corpus and indexes that every workspace begins with."""
+"""The chain, questions, corpus and indexes of every new workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stop ends the waits of a thread: for a server's answer, for room, for the next try."""
+"""A stop ends the waiting of a thread: for a server's answer, for room, for the next attempt."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.core.errors import StoppedError
 
 
 class Stop:
-    """A stop, set once, by any thread; it wakes all waits. ``work``: the stop of the whole work of which its work is a part."""
+    """A stop, set once, by any thread; it ends all waits. ``work``: the stop of the larger work around this one."""
 
     def __init__(self, part_of: Stop | None = None) -> None:
         self.work: Stop = self if part_of is None else part_of.work
@@ -35,7 +35,7 @@ class Stop:
 
     @contextmanager
     def waking(self, wake: Callable[[], None]) -> Iterator[None]:
-        """During the block, call ``wake`` when the stop is set, at once if it is set already."""
+        """During the block, call ``wake`` when the stop is set; call it at once if the stop is set already."""
         key = object()
         with self._lock:
             self._wakes[key] = wake
@@ -49,7 +49,7 @@ class Stop:
 
 
 class _OfThread(threading.local):
-    stop = Stop()  # never set: a thread has its own only after ``obey``
+    stop = Stop()  # never set: a thread gets its own only by ``obey``
 
 
 _of_thread = _OfThread()
@@ -62,7 +62,7 @@ def obey(stop: Stop) -> None:
 
 @contextmanager
 def obeying(stop: Stop) -> Iterator[None]:
-    """During the block, let ``stop`` end the waits of this thread, which does other work afterwards."""
+    """During the block, let ``stop`` end the waits of this thread. Afterwards the thread does other work."""
     before = stop_of_thread()
     obey(stop)
     try:

@@ -123,7 +123,7 @@ RANKINGS, BASELINES, TRADEOFFS, BUILDERS = (
     ("trade-off",),
     ("dataset builder",),
 )
-"""Nouns of the experiments with each kind of report; any other is a suite's."""
+"""Kinds of experiments by their form of report; any other kind is a suite."""
 
 
 def report_from_json(document: Json, noun: str, path: Path) -> ExperimentReport:

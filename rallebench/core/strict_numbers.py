@@ -1,6 +1,6 @@
 """Numbers and flags of stored files, as pydantic checks them: never text or a bool, always finite and within bounds.
 
-The module does not import pydantic, so values that name these types load at once.
+The module does not import pydantic, so values with these types load at once.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pydantic_core.core_schema import CoreSchema
 
 LARGEST = 1e15
-"""No score, time or count exceeds this."""
+"""No score, time or count is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Between:
 
 @dataclass(frozen=True, slots=True)
 class Exactly:
-    """True or False, and nothing that looks like it."""
+    """True or False, and nothing similar."""
 
     def __get_pydantic_core_schema__(self, source: type, handler: Any) -> CoreSchema:
         """The check of a strict bool."""
@@ -48,4 +48,4 @@ Count = Annotated[int, Between(0, 2**53 - 1)]
 Whole = Annotated[int, Between(-(2**64), 2**64)]
 Seconds = Annotated[float, Between(0, LARGEST)]
 Batch = Annotated[int, Between(1, 2**31 - 1)]
-"""A number of requests that were asked together."""
+"""A number of requests that were answered together."""

@@ -1,4 +1,4 @@
-"""JSON in the text of a language model, and its check against a schema."""
+"""JSON in the text of a language model, and its validation against a schema."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rallebench.core.satisfiable import fits_nothing
 from rallebench.core.types import Json, Reply
 
 _STARTS = 200
-"""Brackets at which a JSON value is looked for: a text of nothing but brackets must not take minutes."""
+"""Brackets at which a JSON value is tried: a text of nothing but brackets must not take minutes."""
 
 _LONGEST = 160
-"""Characters of a schema's complaint that are shown: it quotes the whole value."""
+"""Characters of a schema's complaint to show, because it quotes the whole value."""
 
 AROUND = "What the answer said around its JSON was left out."
-"""The note about a text that is more than its JSON."""
+"""The note about a text with more than JSON."""
 
 FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 
@@ -47,7 +47,8 @@ def find_json(text: str) -> JsonValue:
 
 
 def json_in(reply: Reply, schema: Json | None = None) -> Iterator[JsonValue]:
-    r"""The JSON value of each tool call of a reply, then that of its text: the first that fits ``schema``, else the first.
+    r"""The JSON value of each tool call of a reply, then the value in its text: the first that fits ``schema``, else the
+    first.
 
     Values in Python's notation count as well, after those in JSON.
 
@@ -87,7 +88,7 @@ _CONSTANTS = {"True": "true", "False": "false", "None": "null", ",": ""}
 
 
 def _python_values(text: str) -> Iterator[JsonValue]:
-    """The objects and lists of a text that are written in Python's notation."""
+    """The objects and lists of a text in Python's notation."""
     seen = 0
     for start in islice(re.finditer(r"[{\[]", text), _STARTS):
         if start.start() < seen:
@@ -110,7 +111,7 @@ def _as_json(match: re.Match[str]) -> str:
 
 
 def decode_json(text: str) -> JsonValue:
-    """The value of a text that is JSON and nothing else; None for any other."""
+    """The value of a text that is nothing but JSON; None for any other text."""
     try:
         value: JsonValue = _DECODER.decode(text.strip())
         return value
@@ -146,7 +147,7 @@ def schema_fault(schema: Json) -> str:
 
 
 def never_fits(schema: Json) -> str:
-    """Why no JSON fits a JSON schema, as far as that shows without a search; '' where JSON may.
+    """The reason why no JSON fits a JSON schema, as far as visible without a search; '' if JSON may fit.
 
     >>> never_fits({"type": "array", "items": {"enum": ["a", "b"]}, "uniqueItems": True, "minItems": 3})
     'its items must be 3 different values, and there are 2'
@@ -173,7 +174,7 @@ def check_schema(value: JsonValue, schema: Json) -> str:
 
 
 def in_form(text: str, schema: Json) -> tuple[str, str]:
-    """The answer's JSON alone, where one fits the schema, else the whole text; and the text of ``Reply.note``.
+    """Return the answer's JSON alone if it fits the schema, else the whole text; and the text of ``Reply.note``.
 
     >>> in_form('Sure [1]: {"answer": 3}', {"type": "object"})
     ('{"answer": 3}', 'What the answer said around its JSON was left out.')
@@ -199,11 +200,11 @@ def _validator(schema: Json) -> Any:
     except ImportError:
         raise MissingPackageError("jsonschema", "and response_format needs it") from None
     kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    # With a registry of its own the library fetches nothing from the network.
+    # With its own registry the library fetches nothing from the network.
     return kind(dict(schema), registry=REGISTRY)
 
 
 def shorten_complaint(text: str) -> str:
-    """A complaint in one line of at most 160 characters."""
+    """Shorten a complaint to one line of at most 160 characters."""
     text = " ".join(text.split())
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

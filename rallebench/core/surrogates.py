@@ -1,4 +1,4 @@
-"""Characters that came in two halves: JSON writes an emoji as a surrogate pair, and a stream may part the halves."""
+"""Characters in two halves: JSON writes an emoji as a surrogate pair, and a stream may separate the halves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 def join_pairs(text: str) -> str:
-    """The text with every surrogate pair as its character; a half alone stays.
+    """Join every surrogate pair to its character; a single half stays.
 
     >>> join_pairs("\\ud83d\\ude00 \\ud83d") == "\\U0001f600 \\ud83d"
     True
@@ -23,7 +23,8 @@ def join_pairs(text: str) -> str:
 
 
 def pair_stream(pieces: Iterator[str | Reply]) -> Iterator[str | Reply]:
-    """A stream in which the first half of a character waits for the second; its reply has whole characters, too.
+    """A stream that holds back the first half of a character until the second arrives; its reply has whole characters,
+    too.
 
     >>> list(pair_stream(iter(["a\\ud83d", "\\ude00b"]))) == ["a", "\\U0001f600b"]
     True

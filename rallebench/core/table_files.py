@@ -1,4 +1,5 @@
-"""Tables as files of other programs: CSV, with all digits of a number, shares as 0..1 and None empty; LaTeX."""
+"""Tables as files for other programs. CSV has all digits, shares as 0..1 and None as empty cells. The other format is
+LaTeX."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ PARTS = ("value", "low", "high", "n")
 
 
 def csv_table(value: Table) -> str:
-    """A table as CSV, the headings first; a column with means becomes four columns.
+    """A table as CSV with headings; a column with means becomes four columns.
 
     >>> csv_table(Table("", ("run", "EM"), (("a", Estimate(0.5, None, None, 3)),)))
     'run,EM,EM low,EM high,EM n\\na,0.5,,,3\\n'
@@ -44,11 +45,11 @@ def csv_table(value: Table) -> str:
 
 
 def csv_lines(rows: Iterable[Sequence[object]]) -> str:
-    """Rows of cells as CSV; a list is joined by `` | ``, and no text is a formula (see ``spreadsheets``)."""
+    """Rows of cells as CSV. A list is joined by `` | ``, and texts like formulas are quoted (see ``spreadsheets``)."""
     end, text = "\r\n", io.StringIO()
     writer = csv.writer(
         text, lineterminator=end
-    )  # with another end a cell with \r is not put in quotes
+    )  # with another line end, a cell with \r is not quoted
     lines = []
     for row in rows:
         writer.writerow([_csv_cell(cell) for cell in row])

@@ -1,6 +1,7 @@
 """Results for people: tables, figures and the sections of a report, as values that ``render`` draws.
 
-Analyses and experiments return these; ``render`` turns them into text, HTML or SVG, ``table_files`` into CSV or LaTeX.
+Analyses and experiments return these values; ``render`` turns them into text, HTML or SVG, ``table_files`` into CSV or
+LaTeX.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ class Column:
 class Table:
     """A table in the form of papers.
 
-    ``columns``: a plain label is a column of scores, or of percentages where ``percent``. ``rows``: a cell per column,
-    the first is the row's name. Shares are 0..1. ``note``: one sentence below the table. ``best``: the (row, column) of
-    cells in bold. ``units``: row → unit of its means ("fraction", "seconds", "tokens" …), where rows differ.
+    ``columns``: a plain label is a column of scores, or of percentages with ``percent``. ``rows``: a cell per column; the
+    first is the row's name. Shares are 0..1. ``note``: one sentence below the table. ``best``: the (row, column) of cells
+    in bold. ``units``: row → unit of its means ("fraction", "seconds", "tokens" …), if rows differ.
     """
 
     title: str
@@ -94,7 +95,7 @@ class Table:
 
 
 def usual_format(percent: bool) -> Format:
-    """The format of a column that is only a label."""
+    """The format of a column given only as a label."""
     return "percent" if percent else "score"
 
 
@@ -128,14 +129,14 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """Text whose line breaks count: a prompt, a chain."""
+    """Text with significant line breaks: a prompt, a chain."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """Blocks that open on demand. ``mark``: a word beside the title, ``tone``: good, bad or ''."""
+    """Blocks that open on demand. ``mark``: a word beside the title; ``tone``: good, bad or ''."""
 
     title: str
     blocks: tuple[Any, ...]

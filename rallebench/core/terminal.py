@@ -1,4 +1,4 @@
-"""Texts of models and files as a terminal may print them: control characters are shown, never obeyed."""
+"""Texts of models and files for a terminal: control characters are shown, never obeyed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 _CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Control characters but tab and line feed, marks that turn the direction of writing, halves of surrogate pairs."""
+"""Control characters except tab and line feed, marks that change the direction of writing, halves of surrogate pairs."""
 
 
 def _escape(character: str) -> str:
@@ -21,7 +21,7 @@ CONTROLS = {
     for code in (*range(0xA0), *range(0x600, 0x700), *range(0x2000, 0x2100), *range(0xD800, 0xE000))
     if _CONTROLS.match(chr(code))
 }
-"""Each control character → its escape, for ``str.translate``, which leaves HTML of a type what it is."""
+"""Each control character → its escape, for ``str.translate``; that keeps the type of HTML texts."""
 
 
 def visible(text: str) -> str:
@@ -34,7 +34,7 @@ def visible(text: str) -> str:
 
 
 def visible_line(text: str) -> str:
-    r"""The same for a text that stands in one line.
+    r"""The same for a text in one line.
 
     >>> print(visible_line("a\nb"))
     a\nb
@@ -52,8 +52,8 @@ def visible_json(text: str) -> str:
 
 
 class VisibleFormatter(logging.Formatter):
-    """A format of log records that a terminal may print."""
+    """A format of log records that is safe to print in a terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record's lines, with their control characters shown."""
+        """The record's lines, with visible control characters."""
         return visible(super().format(record))

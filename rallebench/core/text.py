@@ -24,9 +24,9 @@ STOPWORDS = frozenset(_STOPWORDS.split())
 
 
 def tokenize(text: str) -> list[str]:
-    """Folded words without English stop words; scripts without spaces give the bigrams of their characters.
+    """Folded words without English stop words. Scripts without spaces give bigrams of characters.
 
-    A mark belongs to the letter before it, so that it never parts a word.
+    A mark belongs to the preceding letter, so it never splits a word.
 
     >>> tokenize("The Danube's mouth, 多瑙河!")
     ['danube', 's', 'mouth', '多瑙', '瑙河']
@@ -50,7 +50,7 @@ def tokenize(text: str) -> list[str]:
 
 
 def tokenize_unfolded(text: str) -> list[str]:
-    """Lower-cased words, cut at every mark: the tokens of indexes that were built before words were folded.
+    """Lower-cased words, cut at every mark: the tokens of indexes built without folding.
 
     >>> tokenize_unfolded("Donau\u00addampf"), tokenize("Donau\u00addampf")
     (['donau', 'dampf'], ['donaudampf'])
@@ -78,7 +78,7 @@ TOKENIZERS: Mapping[str, Callable[[str], list[str]]] = {
     TOKENS: tokenize,
     UNFOLDED: tokenize_unfolded,
 }
-"""Tokens of sparse indexes by name. Every index stores the name and is searched with those tokens."""
+"""Tokens of sparse indexes by name. Every index stores the name and is searched with these tokens."""
 
 
 class MarkedWords(NamedTuple):
@@ -91,7 +91,7 @@ class MarkedWords(NamedTuple):
 
 @functools.cache
 def marked_words() -> MarkedWords:
-    """The patterns, compiled when a text first needs them."""
+    """The patterns, compiled at the first text that needs them."""
     mark, unspaced = mark_pattern(), f"[{_SOUTHEAST_ASIAN}]+"
     of_word = rf"[^\W_{_CJK}{_SOUTHEAST_ASIAN}]"
     word = rf"[{_CJK}]+|{unspaced}|{of_word}+(?:{mark}+{of_word}*)*"
@@ -108,7 +108,7 @@ ABBREVIATION = re.compile(
 )
 LATIN_END = r"[.!?]+[\"'\u201d\u2019)\]]*(?=\s)"
 SENTENCE_END = re.compile(rf"[。！？；…]+[”’」』）》]*|{LATIN_END}|\n\s*\n")
-"""The end of a sentence, Chinese or English."""
+"""The end of a Chinese or English sentence."""
 LOOK_BACK = 12
 _SPACE = re.compile(r"\s*")
 
@@ -116,7 +116,7 @@ _SPACE = re.compile(r"\s*")
 def find_sentence_ends(
     text: str, end: re.Pattern[str], start: int = 0, stop: int | None = None
 ) -> Iterator[int]:
-    """The ends of sentences, except after abbreviations."""
+    """The ends of sentences; abbreviations do not count."""
     for match in end.finditer(text, start, len(text) if stop is None else stop):
         look_back = max(start, match.end() - LOOK_BACK)
         if match[0] != "." or not ABBREVIATION.search(text, look_back, match.end()):
@@ -124,7 +124,7 @@ def find_sentence_ends(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, each with the space behind it, so that they join to the text.
+    """The sentences of a text, each with its trailing space, so that together they give the text.
 
     >>> sentences("Dr. Li left. 他走了。她没有。")
     ['Dr. Li left. ', '他走了。', '她没有。']
@@ -138,7 +138,7 @@ def sentences(text: str) -> list[str]:
 
 
 def split_outside(text: str, mark: str = ",") -> list[str]:
-    """The texts between the marks that stand in no bracket; between all marks where brackets do not close.
+    """The texts between marks outside brackets; between all marks if the brackets do not match.
 
     >>> split_outside("a,(rrf:a,b),c"), split_outside("a,(b")
     (['a', '(rrf:a,b)', 'c'], ['a', '(b'])
@@ -155,7 +155,7 @@ def split_outside(text: str, mark: str = ",") -> list[str]:
 
 
 def strip_brackets(text: str) -> str:
-    """A text without the round brackets around the whole of it.
+    """A text without round brackets that enclose all of it.
 
     >>> strip_brackets(" (rrf:(a,b),c) "), strip_brackets("(a)?b=(c)")
     ('rrf:(a,b),c', '(a)?b=(c)')
@@ -166,7 +166,7 @@ def strip_brackets(text: str) -> str:
 
 
 def split_names(text: str) -> list[str]:
-    """The names of a list; one that holds commas of its own stands in brackets.
+    """The names of a list. A name with commas is in brackets.
 
     >>> split_names("mine, (rrf:mine,other), graph?ef_search=64")
     ['mine', 'rrf:mine,other', 'graph?ef_search=64']

@@ -1,7 +1,8 @@
-"""The thoughts of a reasoning model are parted from its answer here, for every backend, in every form that models write.
+"""Separate the thoughts of a reasoning model from its answer, for every backend and every known notation.
 
-Tags (``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` …, ``[THINK]``), gpt-oss's harmony channels, and the marks
-of other families. An opening without an end is all thoughts; an end without an opening closes thoughts that the prompt began.
+Tags (``<think>``, ``<thinking>``, ``<thought>``, ``<reasoning>`` …, ``[THINK]``), gpt-oss's harmony channels, and the
+marks of other families. After an opening mark without an end everything is thoughts. An end mark without an opening closes
+thoughts that began in the prompt.
 """
 
 from __future__ import annotations
@@ -21,15 +22,15 @@ _NAMES = "thought|thinking|think"
 _BEGINS = rf"<(?:{_TAGS})>|\[think\]|◁think▷|<\|(?:begin_of_|start_|begin_)(?:{_NAMES})\|>"
 _ENDS = rf"</(?:{_TAGS})>|\[/think\]|◁/think▷|<\|end_(?:of_)?(?:{_NAMES})\|>"
 _OPENS = r"<\|(?:begin_of_solution|start_response|start_text)\|>"
-"""Marks of some families at which the answer begins."""
+"""Marks of some families at the beginning of the answer."""
 _HEADER = r"(?:<\|start\|>\s*assistant\s*)?<\|channel\|>\s*"
 _FINAL = rf"{_HEADER}final[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|(?<=\S)assistantfinal(?=\S)"
-"""The header of harmony's answer, and the rest of it if a tokenizer drops the marks."""
+"""The header of harmony's answer, and its remains if a tokenizer drops the marks."""
 _BEGIN = re.compile(f"(?i:{_BEGINS})")
 _END = re.compile(f"(?i:{_ENDS})|{_FINAL}")
 _OPEN = re.compile(rf"\s*{_OPENS}", re.I)
 _LEAD = re.compile(rf"(?i:{_BEGINS})|<\|start\|>assistant|<\|channel\|>|analysis(?=[A-Z])")
-"""The beginning of a text that begins with thoughts."""
+"""The beginning of a text that starts with thoughts."""
 _LEADS = (
     *(
         f"<{tag}>"
@@ -45,7 +46,7 @@ _LEADS = (
 _TAIL = re.compile(
     r"(?:\s*<\|(?:return|end|call|end_of_solution|end_response|end_text)\|>)+\s*$", re.I
 )
-"""Marks that some servers leave behind an answer."""
+"""Marks that some servers leave after an answer."""
 _OPENERS = ("<|begin_of_solution|>", "<|start_response|>", "<|start_text|>")
 _LATER = (
     *(lead for lead in _LEADS if lead[0] in "<[◁"),
@@ -58,7 +59,7 @@ _LATER = (
         "<|end_text|>",
     ),
 )
-"""Marks that may come behind the beginning of an answer."""
+"""Marks that may follow the beginning of an answer."""
 _MARKS = re.compile(
     rf"(?i:{_BEGINS}|{_ENDS}|{_OPENS})|{_FINAL}|(?<=\S)assistantfinal$|{_HEADER}\w*[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>|"
     r"<\|(?:start|end|return|call|constrain|channel|message)\|>|^\s*analysis(?=[A-Z])|(?i:<\|end_(?:of_solution|response|text)\|>)"
@@ -67,16 +68,16 @@ _HARMONY = {
     f"<|{name}|>" for name in ("start", "end", "message", "channel", "constrain", "return", "call")
 }
 _BLOCKS = 20
-"""Blocks of thoughts behind an answer that are parted from it."""
+"""The most blocks of thoughts after an answer that are separated from it."""
 _HEADER_LENGTH = 160
-"""The most characters of a mark that ends thoughts."""
+"""The most characters of a mark at the end of thoughts."""
 _SIGNS = re.compile(r"</|\[/|<\||▷|assistantfinal")
 
 _Failed = TypeVar("_Failed", bound=RalleError)
 
 
 def thought_marks(tokens: Iterable[str]) -> set[str]:
-    """The special tokens of a vocabulary that part thoughts from answers, so that they must stay in a decoded text.
+    """The special tokens of a vocabulary that separate thoughts from answers. They must stay in a decoded text.
 
     >>> sorted(thought_marks(["<s>", "[THINK]", "[/THINK]", "<|end|>"]))
     ['[/THINK]', '[THINK]']
@@ -87,7 +88,7 @@ def thought_marks(tokens: Iterable[str]) -> set[str]:
 
 
 def begun_thoughts(prompt: str) -> str:
-    """The mark at which thoughts begin, where a prompt ends with it, as some chat templates write it; else ''.
+    """The opening mark of thoughts at the end of a prompt, where some chat templates put it; else ''.
 
     >>> begun_thoughts("Who?\\n<think>\\n"), begun_thoughts("Who?")
     ('<think>', '')
@@ -97,7 +98,7 @@ def begun_thoughts(prompt: str) -> str:
 
 
 def answer_begins(text: str) -> int:
-    """The place in a model's text where the answer begins: after its thoughts, which may still be the whole text.
+    """The place in a model's text where the answer begins, after its thoughts. These may still be the whole text.
 
     >>> [answer_begins(text) for text in ("Rome", "<think>Rome?</think>Rome", "Rome?</think>Rome", "<think>Rome?")]
     [0, 20, 13, 12]
@@ -106,7 +107,7 @@ def answer_begins(text: str) -> int:
 
 
 def extract_answer(text: str) -> str:
-    """The text of a model, without its thoughts and the marks behind its answer.
+    """The text of a model, without its thoughts and the marks after its answer.
 
     >>> extract_answer("<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>Rome<|return|>")
     'Rome'
@@ -116,7 +117,7 @@ def extract_answer(text: str) -> str:
 
 
 def _answer_at(text: str) -> tuple[int, int]:
-    """(begin, end) of the answer, without any thoughts that follow it."""
+    """(begin, end) of the answer, without later thoughts."""
     tail = _TAIL.search(text) if "|>" in text[-64:] else None
     whole = end = tail.start() if tail else len(text)
     last = _last(_END, text, end)
@@ -145,11 +146,11 @@ def _last(pattern: re.Pattern[str], text: str, end: int) -> re.Match[str] | None
 
 
 ROOM = 4096
-"""Tokens of a reply to a method's short question (a judge's, an agent's, a re-ranker's) by a model that thinks first."""
+"""Tokens for the reply of a thinking model to a short question of a method (a judge, an agent, a re-ranker)."""
 
 
 class OnlyThoughts(BackendError):
-    """The error of a reply without an answer. ``cut_off``: the reply reached its limit of tokens."""
+    """The error for a reply without an answer. ``cut_off``: the reply reached its token limit."""
 
     def __init__(self, llm: str, cut_off: bool = False) -> None:
         super().__init__(
@@ -160,9 +161,9 @@ class OnlyThoughts(BackendError):
 
 
 def with_room(request: Generate, answer: Reply | RalleError) -> Generate | None:
-    """The request again with room to think, where its answer was cut off in thoughts; None for any other.
+    """The request with room to think, if its answer was cut off during thoughts; else None.
 
-    A limit of any other request than a method's short question stays.
+    Only a method's short questions get more room; the limits of other requests stay.
     """
     if not isinstance(answer, OnlyThoughts) or not answer.cut_off or not request.roomy:
         return None
@@ -172,7 +173,8 @@ def with_room(request: Generate, answer: Reply | RalleError) -> Generate | None:
 
 
 def generate_answers(llm: LLM, requests: Sequence[Generate], name: str) -> list[Reply | RalleError]:
-    """The replies of a model without their thoughts, in order; those that were cut off in thoughts are requested again with more room."""
+    """The replies of a model without their thoughts, in order. Replies that were cut off during thoughts are requested
+    again with more room."""
     replies = [split_thoughts(reply, name) for reply in llm.generate(requests)]
     wider = {
         place: more
@@ -187,7 +189,7 @@ def generate_answers(llm: LLM, requests: Sequence[Generate], name: str) -> list[
 
 
 def split_thoughts(reply: Reply | _Failed, llm: str) -> Reply | _Failed | BackendError:
-    """The reply with its thoughts in ``thinking`` and nothing but the answer in ``text``; the error of one without an answer.
+    """Move the thoughts of a reply to ``thinking``, so that ``text`` is the answer; return an error if there is none.
 
     An error stays as it is. ``llm``: the model's name.
 
@@ -208,13 +210,13 @@ def split_thoughts(reply: Reply | _Failed, llm: str) -> Reply | _Failed | Backen
 
 
 class _AnswerFilter:
-    """The answer in a stream, piece by piece."""
+    """Extracts the answer from a stream, piece by piece."""
 
     def __init__(self) -> None:
         self._held, self._thinks, self._answers, self._parted = "", False, False, False
 
     def add(self, piece: str) -> str:
-        """The text that is certain to be shown."""
+        """Take a piece; return the text that is certain to belong to the answer."""
         self._held += piece
         while not self._answers and self._step():
             pass
@@ -234,7 +236,7 @@ class _AnswerFilter:
             self._held = self._held[end.end() :].lstrip()
 
     def rest(self) -> str:
-        """The text that was held back and is shown after all, once the stream has ended."""
+        """The text that was held back and belongs to the answer, at the end of the stream."""
         if self._thinks or (self._parted and not self._held.strip()):
             return ""
         begin, end = _BEGIN.match(self._held), _END.search(self._held)
@@ -243,7 +245,7 @@ class _AnswerFilter:
         return _TAIL.sub("", self._held)
 
     def _step(self) -> bool:
-        """Take in one mark, or see that the answer begins; False where more text is needed."""
+        """Take in one mark, or detect the beginning of the answer. Returns False if more text is needed."""
         if self._thinks:
             end = _END.search(self._held)
             if end is None:
@@ -258,7 +260,7 @@ class _AnswerFilter:
             self._held = begun[again.end() :]
             return True
         if lead := _LEAD.match(begun):
-            # A harmony channel may be the answer's own: its header is looked at again.
+            # A harmony channel may be the answer's own, so its header is read again.
             self._held = begun if lead[0].startswith("<|channel") else begun[lead.end() :]
             self._thinks = True
             return True
@@ -270,7 +272,7 @@ class _AnswerFilter:
 
 
 def _held_back(text: str) -> int:
-    """The number of characters at the end of an answer that are, or may become, a mark behind it."""
+    """The number of characters at the end of an answer that are, or may become, a mark after it."""
     tail = _TAIL.search(text)
     rest = text[: tail.start()] if tail else text
     end = rest[-max(map(len, _LATER)) :].lower()
@@ -281,9 +283,9 @@ def _held_back(text: str) -> int:
 
 
 def parted_stream(pieces: Iterator[str | Reply]) -> Iterator[str | Reply]:
-    """A stream without thoughts: for a piece that is held back '' is yielded, so that a stop is heard.
+    """A stream without thoughts. For a piece that is held back it yields '', so that a stop is noticed.
 
-    Only their end tells thoughts that no mark began, so those are in the stream, but not in the parted Reply.
+    Thoughts without an opening mark are known only at their end, so they are in the stream, but not in the final Reply.
 
     >>> list(parted_stream(iter(["<th", "ink>Ro", "me?</think>", " Rome", "."])))
     ['', '', '', 'Rome', '.']

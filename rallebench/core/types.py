@@ -1,6 +1,6 @@
-"""The core values. All are frozen: values of equal content are equal, and safe to share.
+"""The core values. All are frozen: equal content means equal values, which are safe to share.
 
-Chains and agents are *flows*: a flow is a generator that yields a ``Request``, is sent the ``Reply``, and returns an
+Chains and agents are *flows*: a flow is a generator that yields a ``Request``, receives the ``Reply``, and returns an
 ``Outcome``. Flows do no input or output themselves::
 
     def closed_book(question):
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Json = Mapping[str, Any]
-"""An object of a user's own JSON: settings, tool arguments, extra fields. A thing with a name is a dataclass."""
+"""A user's own JSON object: settings, tool arguments, extra fields. A thing with a name is a dataclass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +72,11 @@ class Question:
 class Gold:
     """The gold of a question, for the scorer only.
 
-    ``answers``: any of them is right (KILT aliases). ``required``: a right answer holds a member of each group (RGB).
-    ``provenance``: one set of page ids per gold output element that names any, in order.
-    ``titles``: page id → title. ``reference``: a long text (CRUD-RAG, judges). ``passages``: as
-    ``provenance``, of passage ids, where the gold names passages. ``grades``: page id → how relevant it is, where that is not 1;
-    a page with a grade of 0 or less was judged, but is not a gold page.
+    ``answers``: each of them is right (KILT aliases). ``required``: a right answer contains a member of each group (RGB).
+    ``provenance``: one set of page ids per gold output element with pages, in order. ``titles``: page id → title.
+    ``reference``: a long text (CRUD-RAG, judges). ``passages``: like ``provenance``, with passage ids, if the gold names
+    passages. ``grades``: page id → degree of relevance, if it is not 1; a page with a grade of 0 or less was judged, but
+    is not a gold page.
     """
 
     answers: tuple[str, ...] = ()
@@ -89,12 +89,12 @@ class Gold:
 
     @property
     def page_grades(self) -> dict[str, float]:
-        """Every gold page id with its grade, 1 where the gold gives none."""
+        """Every gold page id with its grade, 1 by default."""
         return {page: self.grades.get(page, 1.0) for page in self.pages}
 
     @property
     def judgements(self) -> dict[str, float]:
-        """Every judged page id with its grade, those that are not relevant included."""
+        """Every judged page id with its grade, irrelevant pages included."""
         return {**self.grades, **self.page_grades}
 
     @property
@@ -134,7 +134,7 @@ class Action:
 
 
 class ActionChanges(TypedDict, total=False):
-    """Fields of an action with their new values."""
+    """New values for fields of an action."""
 
     kind: ActionKind
     template: str
@@ -154,17 +154,17 @@ class Chain:
 
     @property
     def llms(self) -> tuple[str, ...]:
-        """The language models that the chain asks, in order, each once."""
+        """The language models of the chain, in order, without duplicates."""
         return self._targets("generate")
 
     @property
     def retrievers(self) -> tuple[str, ...]:
-        """The retrievers that the chain asks, in order, each once."""
+        """The retrievers of the chain, in order, without duplicates."""
         return self._targets("retrieve")
 
     @property
     def effective_actions(self) -> tuple[Action, ...]:
-        """The actions before the empty template that ends a chain."""
+        """The actions up to the empty template that ends a chain."""
         return tuple(itertools.takewhile(lambda action: action.template, self.actions))
 
     @property
@@ -179,7 +179,7 @@ class Chain:
 
     @property
     def depth(self) -> int:
-        """The number of passages that all retrieve actions ask for together."""
+        """The total number of passages that the retrieve actions request."""
         return sum(a.k for a in self.effective_actions if a.kind == "retrieve")
 
     def _targets(self, kind: str) -> tuple[str, ...]:
@@ -187,7 +187,7 @@ class Chain:
         return tuple(dict.fromkeys(targets))
 
     def replace_action(self, index: int, **changes: Unpack[ActionChanges]) -> Chain:
-        """A new chain in which action ``index`` (from 0) has ``changes``."""
+        """Return a chain with ``changes`` in action ``index`` (from 0)."""
         actions = list(self.actions)
         actions[index] = replace(actions[index], **changes)
         return replace(self, actions=tuple(actions))
@@ -195,9 +195,9 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The question and the passages that a prompt holds word for word, as data for readers.
+    """The question and the passages that a prompt contains word for word, as data for readers.
 
-    It adds nothing to the prompt: a passage is listed only if the prompt holds it.
+    Evidence adds nothing to the prompt: a passage is listed only if the prompt contains it.
     """
 
     question: str = ""
@@ -206,7 +206,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool a language model may call; ``parameters`` is a JSON schema."""
+    """A tool for a language model; ``parameters`` is a JSON schema."""
 
     name: str
     description: str = ""
@@ -220,7 +220,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool call of a language model; ``arguments`` is JSON text."""
+    """A tool call by a language model; ``arguments`` is JSON text."""
 
     id: str
     name: str
@@ -238,12 +238,12 @@ class Retrieve:
 
 @dataclass(frozen=True, slots=True)
 class Generate:
-    """Ask a language model. ``None`` leaves a setting to the model's own default.
+    """Request a reply of a language model. ``None`` leaves a setting to the model's own default.
 
-    ``forced``: options for the form of the reply, for a model that enforces forms while it writes. ``explicit``: a
-    person set these settings for this very request, as in an action of a chain; settings of a method (a judge, an agent, a
-    re-ranker, a suite) give way to the model's entry. ``backends.fit_to_model`` applies both. ``roomy``: ``max_tokens`` is
-    enough for the answer alone, so a model that thinks first gets more.
+    ``forced``: options for the form of the reply, for a model that enforces formats during generation. ``explicit``: a
+    person chose these settings for this very request, as in an action of a chain; settings of a method (a judge, an agent,
+    a re-ranker, a suite) give way to the model's entry. ``backends.fit_to_model`` applies both. ``roomy``: ``max_tokens``
+    is enough for the answer alone, so a model that thinks first gets more.
     """
 
     llm: str
@@ -262,7 +262,7 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class UseTool:
-    """A call of the run's tool of that name; the reply's text is its result."""
+    """A call of the run's tool of that name; its result is the reply's text."""
 
     tool: str
     arguments: Mapping[str, str]
@@ -270,10 +270,9 @@ class UseTool:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A text for the trace; no backend is asked, and the reply is the text itself.
+    """A text for the trace. No backend is called, and the reply is the text itself.
 
-    ``passages``: the passages of the note, such as a page that an agent opened by its title; the reply records them as
-    hits.
+    ``passages``: passages of the note, such as a page that an agent opened by its title; the reply has them as hits.
     """
 
     text: str
@@ -328,7 +327,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The end of a flow: its answer and the reason it stopped."""
+    """The end of a flow: its answer and its stop reason."""
 
     answer: str
     stop_reason: str = "answered"
@@ -336,9 +335,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """The steps of one question. ``error`` is '' or one sentence; with an error ``outcome`` is None, and
-    ``failed_seconds`` is the duration of the failed request, which has no step. ``cause``: the error itself, where the
-    question was answered live; it is never stored."""
+    """The steps of one question. ``error`` is '' or one sentence. With an error ``outcome`` is None, and
+    ``failed_seconds`` is the duration of the failed request, which has no step. ``cause``: the exception, if the question
+    was answered live; it is never stored."""
 
     qid: str
     workflow: str
@@ -397,7 +396,7 @@ class RunSpec:
 
 _T = TypeVar("_T")
 SubFlow = Generator[Request, Reply, _T]
-"""A part of a flow: yields requests, is sent replies, and ends with a value of its own."""
+"""A part of a flow: yields requests, receives replies, and ends with a value of its own."""
 Flow = SubFlow[Outcome]
 
 

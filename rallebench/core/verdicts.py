@@ -1,8 +1,9 @@
-"""Yes or no in the text of a language model: a labelled verdict, a plain yes or no, or a sentence that states or denies a claim.
+"""Yes or no in a text of a language model: a labelled verdict, a plain yes or no, or a sentence that states or denies a
+claim.
 
-The text is cut into clauses. A clause may be a *verdict* ("No"), or a *statement* about the claim ("it isn't addressed"),
-whose negations count within the clause. Text in brackets or quotes, a consideration ("whether it is
-addressed", "perhaps") and a concession ("although …") settle nothing. A text that says both is unclear.
+The text is split into clauses. A clause may be a *verdict* ("No"), or a *statement* about the claim ("it isn't
+addressed"), with negations that count within the clause. Text in brackets or quotes, a consideration ("whether it is
+addressed", "perhaps") and a concession ("although …") decide nothing. A text with both verdicts is unclear.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _NO = (
     r"(?:is|are|was|were|does|do|did|has|have|had)(?:n't| not)(?=\W*$)|不相关|不是|不对|不正确|不能|不可以|无法|未能|并没有|并非如此|没有|否|不"
 )
 _GOES_ON = r"(?:the|it|it's|this|that|they|there|there's|i|you|we|he|she|its|these|those|because|since|as|not|nothing|none|neither|any)\b"
-"""The word after a verdict: "No the question isn't …"; before any other word "no" negates that word."""
+"""The word after a verdict: "No the question isn't …". Before any other word "no" negates that word."""
 _WORD = rf"(?P<yes>(?:{_YES}))(?![\w'-])|(?P<no>(?:{_NO}))(?![\w'-])(?!\s+(?!{_GOES_ON})\w)"
 _PLAIN = re.compile(rf"(?:{_WORD})")
 
@@ -30,7 +31,7 @@ _FIELD = r"\b(?P<key>(?!(?:yes|no)\b)\w+)\s*[:=]\s*"
 _FIELD_ENDS = r"(?=\s*(?:$|\n|[,;]\s*(?:$|\n|\w+\s*[:=])))"
 _LABELLED = re.compile(rf"{_LABEL}(?:{_WORD})(?!\s*(?:/|\bor\b|\band\b))")
 _IN_FIELD = re.compile(rf"{_FIELD}(?:{_WORD}){_FIELD_ENDS}", re.MULTILINE)
-"""A verdict with its label, as in "Final answer: no" or ``{"addressed": false}``; "yes or no" is none."""
+"""A verdict with its label, as in "Final answer: no" or ``{"addressed": false}``; "yes or no" is not one."""
 _DENYING_KEY = re.compile(r"not_|no_|un[a-z]|in(?:correct|valid)|reject|declin|refus")
 
 _OPENING = (
@@ -45,12 +46,12 @@ _ASSENT = re.compile(
     r"\W*(?:(?:it|they|this|that) (?:is|does|did|has|was|do|are|have|were)|"
     r"(?:yes,? )?(?:certainly|absolutely|definitely|of course|indeed|exactly|sure|undoubtedly))\W*"
 )
-"""A whole reply that agrees without a yes."""
+"""A whole reply that agrees without the word yes."""
 _EXPLANATION = re.compile(
     r"\n\s*(?:explanation|reason(?:ing|s)?|rationale|justification|解释|理由|原因)\s*:"
 )
 _ECHO = re.compile(r"(?:/|or\b|and\b|would\b)")
-"""The rest of "yes or no", which is a question, and of "yes would …"."""
+"""The rest of the question "yes or no", and of "yes would …"."""
 _SEPARATOR = re.compile(
     r"(?P<end>[.!?\n。！？]+(?!\w)|\n)|(?P<mark>[;:,，；：—–]+(?!\d)|\s-+\s)|"
     r"\b(?P<word>but|however|nevertheless|nonetheless|yet|although|though|even though|while|whereas|despite|because|since|"
@@ -108,9 +109,9 @@ _DECORATION = re.compile(
 
 @dataclass(frozen=True)
 class Claim:
-    """The statement behind a yes. ``holds``: the pattern of the words that state it; ``fails``: of those that deny it alone; ``about``:
-    of what it is stated, so that a statement about something else does not contradict a verdict. ``chinese`` and
-    ``chinese_fails``: Chinese words, which no space parts."""
+    """The statement behind a yes. ``holds``: the pattern of words that state it; ``fails``: of words that deny it by
+    themselves; ``about``: its subject, so that a statement about another subject does not contradict a verdict.
+    ``chinese`` and ``chinese_fails``: Chinese words, which have no spaces between them."""
 
     holds: str
     fails: str
@@ -121,7 +122,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class _Clause:
-    """``joined``: the word that joins it to the text before; ``open``: a question, or something considered."""
+    """``joined``: the word that joins it to the preceding text; ``open``: a question, or a consideration."""
 
     text: str
     joined: str
@@ -129,7 +130,7 @@ class _Clause:
 
 
 def read_verdict(text: str, claim: Claim | None = None) -> bool | None:
-    """True for yes, False for no, None for a text that says neither, or both. ``claim``: so that statements count, too.
+    """True for yes, False for no, None for a text with neither or both. With a ``claim``, statements count, too.
 
     >>> [read_verdict(text) for text in ("**No.**", "Answer: yes", "Yes and no.", "It has no end.")]
     [False, True, None, None]
@@ -167,7 +168,7 @@ def read_verdict(text: str, claim: Claim | None = None) -> bool | None:
 
 
 def _settle(statements: Sequence[tuple[_Clause, bool]]) -> bool | None:
-    """The verdict of several statements: concessions are left out, and of a contrast the last counts."""
+    """The verdict of several statements. Concessions are ignored, and in a contrast the last statement counts."""
     main = [pair for pair in statements if pair[0].joined not in _CONCESSIONS] or list(statements)
     if len({value for _, value in main}) > 1:
         main = [pair for pair in main if pair[0].joined in _CONTRASTS][-1:]
@@ -184,7 +185,7 @@ def _contradicted(verdict: bool, statements: Sequence[tuple[_Clause, bool]], cla
 
 
 def _plain(text: str) -> str:
-    """Small letters, straight quotes, no Markdown; a tag is the label of its content."""
+    """Small letters, straight quotes, no Markdown; a tag becomes the label of its content."""
     text = unicodedata.normalize("NFKC", text).translate(_QUOTES).lower()
     text = _TAG.sub(lambda tag: "\n" if tag[1] else f"\n{tag[2]}: ", text)
     return _DECORATION.sub("", text).strip()
@@ -195,7 +196,7 @@ def _strip_quotes(text: str) -> str:
 
 
 def _strip_wrapping(text: str) -> str:
-    """A text without the quotes or brackets around the whole of it."""
+    """A text without quotes or brackets that enclose all of it."""
     for left, right in ('""', "''", "()", "[]"):
         inside = text[1:-1]
         if len(text) > 2 and text[0] == left and text[-1] == right and left not in inside:
@@ -204,7 +205,7 @@ def _strip_wrapping(text: str) -> str:
 
 
 def _short(quoted: re.Match[str]) -> str:
-    """A quoted word is a word of the sentence; a quoted sentence is another's."""
+    """A quoted word belongs to the sentence; a quoted sentence is someone else's."""
     inside = quoted[0][1:-1]
     return inside if len(inside.split()) < 3 else " "
 
@@ -236,7 +237,7 @@ def _verdicts(clause: _Clause) -> Iterator[bool]:
 
 
 def _claim_values(clause: _Clause, claim: Claim) -> Iterator[bool]:
-    """The claim as a clause states it, as often as it does: True if it holds, False if not."""
+    """The claim in a clause, once for each occurrence: True if it holds, False if not."""
     text = _NO_NEGATION.sub("", _after_verdict(clause.text))
     words = rf"\b(?:(?P<holds>{claim.holds})|(?P<fails>{claim.fails}))\b"
     chinese = rf"(?P<chinese>{claim.chinese})|(?P<chinese_fails>{claim.chinese_fails})"
@@ -253,6 +254,6 @@ def _claim_values(clause: _Clause, claim: Claim) -> Iterator[bool]:
 
 
 def _after_verdict(text: str) -> str:
-    """A clause without the verdict that it begins with, whose "no" negates nothing behind it."""
+    """A clause without its initial verdict, whose "no" negates nothing after it."""
     match = _PLAIN.match(text)
     return text[match.end() :] if match else text

@@ -22,11 +22,11 @@ RECORDED = (
     "gradio",
     "rouge",
 )
-"""The packages whose versions a run records."""
+"""The packages with versions that a run records."""
 
 
 def versions(*packages: str) -> dict[str, str]:
-    """Installed versions of ``packages``; one that is absent is left out."""
+    """Installed versions of ``packages``; absent packages are left out."""
     installed = {package: _version(package) for package in packages}
     return {package: version for package, version in installed.items() if version}
 
@@ -40,7 +40,7 @@ def _version(package: str) -> str:
 
 
 def optional(module: str, package: str, why: str, install: str = "") -> ModuleType:
-    """A module of an optional package, imported now. Raises MissingPackageError; ``why`` goes on with its sentence."""
+    """Import and return a module of an optional package. Raises MissingPackageError; ``why`` continues its sentence."""
     try:
         return import_module(module)
     except ImportError:
@@ -48,9 +48,9 @@ def optional(module: str, package: str, why: str, install: str = "") -> ModuleTy
 
 
 def imported_module(name: str) -> ModuleType | None:
-    """The module ``name`` if it is imported, else None; also while another thread still imports it.
+    """The module ``name`` if it is imported, else None; None also while another thread is still importing it.
 
-    To use torch from one thread while another imports it can block both for good.
+    If one thread uses torch while another imports it, both can block for good.
     """
     module = sys.modules.get(name)
     spec = getattr(module, "__spec__", None)

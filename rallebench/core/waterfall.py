@@ -1,4 +1,4 @@
-"""The stages at which a chain loses its questions, as values."""
+"""The stages at which a chain loses questions, as values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STAGES = {
     "retrieved": "the gold pages were retrieved; no answer is produced, or an imported run records no prompt",
     "not_recorded": "imported: no retrieval is recorded, so it is unknown where the question was lost",
 }
-"""Stage → its meaning, in the order in which a question passes them."""
+"""Stage → its meaning, in the order in which a question passes the stages."""
 
 SHORT: Mapping[str, str] = {
     "failed": "failed",
@@ -55,8 +55,8 @@ UNTRACED = (
 
 @dataclass(frozen=True, slots=True)
 class QuestionStage:
-    """The stage of one question. ``by``, the evidence: gold ``pages``; without these the gold ``answers`` in
-    the retrieved passages, or in passages ``given`` with the question."""
+    """The stage of one question. ``by``: the evidence, gold ``pages``; without these the gold ``answers`` in the retrieved
+    passages, or in passages ``given`` with the question."""
 
     qid: str
     stage: str
@@ -65,8 +65,8 @@ class QuestionStage:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """All questions of a run in order. ``corpus_known``: whether the corpus could be read; ``imported``:
-    whether the answers are another program's predictions, without prompts."""
+    """All questions of a run in order. ``corpus_known``: True if the corpus could be read; ``imported``: True if the
+    answers are another program's predictions, without prompts."""
 
     placed: tuple[QuestionStage, ...]
     corpus_known: bool
@@ -105,7 +105,7 @@ class Waterfall:
         return [question.qid for question in self.placed if question.stage == stage]
 
     def to_json(self, run: str) -> Json:
-        """The waterfall of this run; of its stages with questions their ids."""
+        """The waterfall of this run, with the ids of the questions of each stage."""
         questions = {stage: self.questions(stage) for stage in STAGES}
         return {
             "run": run,
