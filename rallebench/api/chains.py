@@ -38,8 +38,8 @@ def generate(
 ) -> Action:
     """Return an action that asks a language model; ``template`` is the prompt, as for ``retrieve``.
 
-    A setting that is left out stays the model's own. ``response_format``: the form that the reply must have, such as
-    ``{"type": "json_object"}``. ``options``: further settings of the backend, such as ``top_p``.
+    An omitted setting keeps the model's own value. ``response_format``: the required form of the reply, such as ``{"type":
+    "json_object"}``. ``options``: further settings of the backend, such as ``top_p``.
 
     >>> generate("my-llm", "Answer {question} from:\\n{response[0]}", max_tokens=32).generation
     {'max_tokens': 32}
@@ -58,7 +58,7 @@ def generate(
 
 
 def identity(template: str, *, dialect: Dialect = "fstring") -> Action:
-    """Return an action that asks nothing: its response is its template, filled in.
+    """Return an action without a request: its response is its filled-in template.
 
     >>> identity("{response[0]}").kind
     'identity'
@@ -68,7 +68,7 @@ def identity(template: str, *, dialect: Dialect = "fstring") -> Action:
 
 @in_python
 def chain(*actions: Action, name: str = "chain", about: str = "") -> Chain:
-    """Return a chain of 1 to 8 actions, run in order; the response of the last is the answer.
+    """Return a chain of 1 to 8 actions, run in order; the last response is the answer.
 
     ``name``: the start of the names of its runs. ``Workspace.save_chain`` keeps a chain for the page and the command line.
     Raises RalleError for a setting that an action cannot have.

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 EXCERPT = 90
-"""Characters of a passage in the text form of a hit."""
+"""Characters of a passage in a printed hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """The result of an import or a build: ``rows`` are passages or questions, ``skipped`` bad rows were left out, the first of
-    them in ``problems``. ``warnings``: sentences on the rest of the source."""
+    """The result of an import or a build: ``rows`` passages or questions, and ``skipped`` bad rows, the first of them in
+    ``problems``. ``warnings``: sentences about the rest of the source."""
 
     name: str
     rows: int
@@ -61,7 +61,7 @@ class Hits(TableRepr, tuple[Hit, ...]):
         return Table("", (*columns, Column("text", "text")), rows)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row a hit, indexed by rank from 1: score, doc_id, page_id, title, text."""
+        """Return one row per hit, indexed by rank from 1: score, doc_id, page_id, title, text."""
         import pandas as pd
 
         rows = [
@@ -72,7 +72,7 @@ class Hits(TableRepr, tuple[Hit, ...]):
 
 
 class WorkspaceData:
-    """An open workspace and what lies in it: corpora, indexes, datasets, models."""
+    """An open workspace and its contents: corpora, indexes, datasets, models."""
 
     @in_python
     def __init__(
@@ -88,8 +88,8 @@ class WorkspaceData:
         """Open or make the workspace in the folder ``path``.
 
         ``progress``: False shows no bars and logs no warnings; None shows bars in a terminal and in a notebook. ``track``:
-        log runs to MLflow, by default in the folder, else at ``tracking_uri``. ``allow_python``: let agents run programs that
-        a model wrote. ``base_settings``: the folder of RaLLe's base settings.
+        log runs to MLflow, by default in the folder, else at ``tracking_uri``. ``allow_python``: let agents run programs
+        written by a model. ``base_settings``: the folder of RaLLe's base settings.
         """
         self.progress, self.track = progress, track
         self._workbench: Workbench | None = Workbench(
@@ -111,7 +111,7 @@ class WorkspaceData:
         return self._workbench
 
     def close(self) -> None:
-        """Unload all models and end all work. What is stored stays; closing twice is harmless."""
+        """Unload all models and end all work. Stored files stay; closing twice is harmless."""
         workbench, self._workbench = self._workbench, None
         if workbench is not None:
             workbench.close()
@@ -153,8 +153,8 @@ class WorkspaceData:
     ) -> ImportSummary:
         """Import a corpus under a name: a folder of documents, a file, or an archive of them.
 
-        ``format``: recognised if it is left out. ``page_map``: a file from passage ids to page ids. ``skip_bad``: leave bad rows
-        out and count them, instead of a RalleError. Unchanged files are not read twice.
+        ``format``: detected by default. ``page_map``: a file from passage ids to page ids. ``skip_bad``: leave bad rows
+        out and count them instead of raising a RalleError. Unchanged files are not read twice.
 
         >>> ws.import_corpus("docs/", name="docs")  # doctest: +SKIP
         ImportSummary(name='docs', rows=371, skipped=0, problems=(), warnings=())
@@ -219,11 +219,11 @@ class WorkspaceData:
     ) -> ImportSummary:
         """Build an index over a corpus; an equal one is not built again.
 
-        ``corpus``: the name of an imported one, or a file or folder. ``kind``: see ``list("indexes")``. ``name``: by default
-        ``CORPUS-KIND``. ``encoder``: makes the vectors, where the kind has any. ``chunking``: the name of a preset
-        (kilt, barag, crud), a mapping such as ``{"size": 100, "unit": "words"}``, None for whole documents, or
-        "default", which cuts documents between sentences. ``source``: vectors or an index of another program over the same
-        corpus. ``parameters``: of the kind, such as ``k1=1.2``.
+        ``corpus``: the name of an imported one, or a file or folder. ``kind``: see ``list("indexes")``. ``name``: by
+        default ``CORPUS-KIND``. ``encoder``: makes the vectors, if the kind has any. ``chunking``: the name of a preset
+        (kilt, barag, crud), a mapping such as ``{"size": 100, "unit": "words"}``, None for whole documents, or "default",
+        which splits documents between sentences. ``source``: vectors or an index of another program over the same corpus.
+        ``parameters``: settings of the kind, such as ``k1=1.2``.
 
         >>> ws.build_index("docs", kind="bm25", k1=1.2)  # doctest: +SKIP
         ImportSummary(name='docs-bm25', rows=371, skipped=0, problems=(), warnings=())
@@ -251,7 +251,7 @@ class WorkspaceData:
 
     @in_python
     def search(self, retriever: str, query: str, k: int = 5, **settings: object) -> Hits:
-        """Return the ``k`` best passages, best first; the retriever is loaded first. ``settings``: of its search.
+        """Return the ``k`` best passages, best first; the retriever is loaded if needed. ``settings``: for the search.
 
         >>> [hit.passage.title for hit in ws.search("starter-bm25", "Who discovered Titan?", k=3)]  # doctest: +SKIP
         """
@@ -270,10 +270,11 @@ class WorkspaceData:
         replace: bool = False,
         **settings: object,
     ) -> None:
-        """Keep a language model under a name, as ``llms.json`` has it; nothing is loaded yet.
+        """Save a language model under a name in ``llms.json``; nothing is loaded yet.
 
-        ``backend``: see ``list("backends")``; or a ``preset``, see ``list("presets")``. ``settings``: of the backend.
-        ``replace``: change a model of that name; without it, an equal entry is left as it is and another is an error.
+        ``backend``: see ``list("backends")``; or a ``preset``, see ``list("presets")``. ``settings``: for the backend.
+        ``replace``: change an existing model of that name. Without it, an equal entry is kept and a different one is an
+        error.
 
         >>> ws.add_model(  # doctest: +SKIP
         ...     "my-llm", backend="openai_compatible", base_url="http://127.0.0.1:8000/v1", model="qwen"

@@ -1,4 +1,4 @@
-"""Episodes as a notebook shows them: step by step, with prompts and replies."""
+"""Episodes in a notebook: step by step, with prompts and replies."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from rallebench.views.reports import step_blocks
 from rallebench.views.steps import heading
 
 EXCERPT = 90
-"""Characters of a reply in the text form of an episode."""
+"""Characters of a reply in a printed episode."""
 
 
 class AskedEpisode(Episode):
-    """An episode: its ``answer``, and its ``steps`` with request, reply, ``hits`` and seconds. ``error``: why it failed, or ''."""
+    """An episode: its ``answer``, and its ``steps`` with request, reply, ``hits`` and seconds. ``error``: the reason of a
+    failure, or ''."""
 
     def __repr__(self) -> str:
         lines = [

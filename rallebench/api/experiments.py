@@ -16,7 +16,7 @@ from rallebench.render import report, text
 class ExperimentRun:
     """An experiment that has ended: its ``tables``, ``figures`` and ``notes``, its ``runs``, and the ``folder`` of its files.
 
-    ``failed``: part → why it failed; call it again under its name once that is mended.
+    ``failed``: part → reason. Call the experiment again with its name after mending the cause.
     """
 
     name: str

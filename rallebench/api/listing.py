@@ -1,4 +1,4 @@
-"""Names of a workspace with a line about each, as a mapping that a notebook shows as a table."""
+"""Names in a workspace with a line about each. A notebook shows this mapping as a table."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Listing(Mapping[str, str]):
 
 
 class TableRepr:
-    """A value that is shown as its ``table``, in a terminal as in a notebook."""
+    """A value shown as its ``table``, in a terminal and in a notebook."""
 
     @property
     def table(self) -> Table:

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("rallebench")
 T = TypeVar("T")
 ANSWERING = ("", "running")
-"""The steps in which questions are answered."""
+"""Steps in which questions are answered."""
 
 
 def is_notebook() -> bool:
-    """Return whether this is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     return shell is not None and "IPKernelApp" in shell.config
 
 
 class Bar:
-    """A bar that is drawn where someone sees it: ``show`` None, in a terminal or notebook; False, nowhere.
+    """A progress bar. ``show`` None: in a terminal or notebook only; False: nowhere.
 
     Warnings are written beside the bar; without a bar they go to the logger ``rallebench``, unless ``show`` is False.
     """
@@ -46,7 +46,7 @@ class Bar:
 
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
-            self._bar.leave = self._bar.total is not None  # steps that count nothing leave no line
+            self._bar.leave = self._bar.total is not None  # steps without a count leave no line
             self._bar.close()
 
     def hear(self, event: Event) -> None:
@@ -80,14 +80,14 @@ class Bar:
         self._bar.update(max(0, event.done - self._bar.n))
 
     def say(self, sentence: str) -> None:
-        """Write a sentence beside the bar."""
+        """Print a sentence beside the bar."""
         if self._bar is not None:
             self._bar.write(sentence, file=sys.stderr)
         elif not self._silent:
             log.info(sentence)
 
     def warn(self, sentence: str) -> None:
-        """Write a warning, each once."""
+        """Print a warning, each once."""
         if sentence in self._seen or self._silent:
             return
         self._seen.add(sentence)
@@ -99,17 +99,17 @@ class Bar:
 
 def _new_bar(label: str) -> tqdm[None]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a notebook without widgets gets the bar of a terminal
+        warnings.simplefilter("ignore")  # a notebook without widgets gets a terminal bar
         from tqdm.auto import tqdm
 
     class Unwatched(tqdm):  # type: ignore[misc]
-        """A bar without tqdm's own thread, which would outlive it."""
+        """A bar without tqdm's own thread, which would outlive the bar."""
 
         monitor_interval = 0
 
     if is_notebook():
         return Unwatched(desc=label)
-    size = shutil.get_terminal_size()  # tqdm draws nothing where a terminal does not tell its own
+    size = shutil.get_terminal_size()  # tqdm draws nothing if a terminal does not report its width
     return Unwatched(desc=label, ncols=size.columns, nrows=size.lines)
 
 
@@ -119,7 +119,7 @@ def follow(
     show: bool | None,
     stop: Callable[[], None] | None = None,
 ) -> T:
-    """Run an operation to its end below a bar. ``stop``: called by the first Ctrl-C while questions are answered."""
+    """Run an operation to its end with a bar. ``stop``: called by the first Ctrl-C while questions are answered."""
     with Bar(label, show) as bar, Stoppable(stop, bar.say) as stoppable:
 
         def hear(event: Event) -> None:
@@ -130,7 +130,7 @@ def follow(
 
 
 def last(pieces: Iterator[T | Progress | str], label: str, show: bool | None) -> T:
-    """Return the last piece of work that yields its progress first, and its result last."""
+    """Return the last value of work that yields progress first, and its result last."""
     results: list[T] = []
     with Bar(label, show) as bar, interruptible(pieces):
         for piece in pieces:

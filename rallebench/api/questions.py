@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FIRST_ROWS = 10
-"""Questions of a dataset in its table."""
+"""Questions in a dataset's table."""
 
 
 @dataclass(frozen=True, repr=False)
 class Dataset(TableRepr, Sequence[Example]):
-    """Questions in order; slices are datasets, too. ``reference``: the name or path of a stored dataset, '' for a part of one
-    or for a list.
+    """Questions in order; slices are datasets, too. ``reference``: the name or path of a stored dataset, '' for a part or
+    a list.
 
     >>> moons = load_dataset([{"question": "Which moon?", "answers": ["Titan"]}, "Which sea?"])
     >>> len(moons), moons[0].gold.answers, len(moons[:1])
@@ -64,7 +64,7 @@ class Dataset(TableRepr, Sequence[Example]):
         return Table(title, columns, rows, note=note)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row a question, indexed by id: question, answers (tuple), pages (tuple)."""
+        """Return one row per question, indexed by id: question, answers (tuple), pages (tuple)."""
         import pandas as pd
 
         columns = {
@@ -79,7 +79,7 @@ class Dataset(TableRepr, Sequence[Example]):
 def load_dataset(
     source: str | Path | Iterable[str | Mapping[str, object] | Example], *, name: str = ""
 ) -> Dataset:
-    """Return a dataset: of a file or folder in any known format, of a name, or of a list of questions.
+    """Return the dataset in a file or folder of any known format, of a name, or in a list of questions.
 
     A list holds texts, records with ``question``, ``answers`` and ``page_id`` (or in KILT's form), or examples. ``name``: its
     name in runs. A name is looked up among the datasets that come with rallebench, and in the workspace of the present

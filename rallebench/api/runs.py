@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Run(TableRepr):
     """A run of a workspace: ``run["em"]`` is a metric with its interval, ``list(run)`` the names of all.
 
-    A part of it is read from its folder when it is first used, and then stays as it is.
+    Its parts are read from its folder at their first use, and then stay the same.
 
     >>> run["em"]  # doctest: +SKIP
     em 0.518 [0.452, 0.583], n = 222, 180 articles
@@ -49,7 +49,7 @@ class Run(TableRepr):
     def __init__(
         self, bench: Callable[[], Workbench], name: str, warnings: tuple[str, ...] = ()
     ) -> None:
-        """``bench``: returns the open workbench; ``warnings``: of the run, while it was made."""
+        """``bench``: returns the open workbench; ``warnings``: warnings while the run was made."""
         self._bench, self.name, self.warnings = bench, name, warnings
         self._folder = bench().runs.open(name)
         self.path: Path = self._folder.path
@@ -115,7 +115,7 @@ class Run(TableRepr):
 
     @in_python
     def compare(self, other: Run, metric: str = "") -> RunComparison:
-        """Compare with another run, which is run A: a positive difference is a gain of this run.
+        """Compare with another run. A positive difference is a gain of this run over ``other``.
 
         >>> second.compare(first)["em"]  # doctest: +SKIP
         em +0.061 [-0.010, +0.132], p = 0.093, n = 222; 20 wins, 195 ties, 7 losses; no difference shown
@@ -123,9 +123,9 @@ class Run(TableRepr):
         return compare(other, self, metric=metric)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row a question, indexed by id.
+        """Return one row per question, indexed by id.
 
-        Columns: question, gold (tuple of accepted answers), answer, verdict, lost_at, a column a score, seconds,
+        Columns: question, gold (tuple of accepted answers), answer, verdict, lost_at, one column per score, seconds,
         prompt_tokens, completion_tokens, tokens, error.
         """
         import pandas as pd
@@ -140,7 +140,7 @@ class Run(TableRepr):
 
     @property
     def table(self) -> Table:
-        """A row a metric."""
+        """One row per metric."""
         rows = tuple((name, str(estimate)) for name, estimate in self.metrics.items())
         heads = (Column("metric", "text"), Column("mean [95 % interval]", "text"))
         facts = self._facts
@@ -151,7 +151,8 @@ class Run(TableRepr):
 
 
 class RunComparison(TableRepr, Mapping[str, MetricDifference]):
-    """Runs against the first. Of two runs the keys are their common metrics; of more, the other runs, by ``metric``."""
+    """Runs compared with the first. For two runs the keys are their common metrics; for more, the other runs, by
+    ``metric``."""
 
     def __init__(self, compared: ComparedRuns) -> None:
         self._compared = compared
@@ -197,7 +198,7 @@ class RunComparison(TableRepr, Mapping[str, MetricDifference]):
         return "".join(str(html.table(table)) for table in self.tables)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row a key: a, b, difference, low, high, p, n, units, wins, ties, losses, verdict."""
+        """Return one row per key: a, b, difference, low, high, p, n, units, wins, ties, losses, verdict."""
         import pandas as pd
 
         names = ["a", "b", "difference", "low", "high", "p", "n", "units"]
@@ -208,10 +209,10 @@ class RunComparison(TableRepr, Mapping[str, MetricDifference]):
 
 @in_python
 def compare(first: Run, *others: Run, metric: str = "") -> RunComparison:
-    """Compare runs with the first, question by question, over the questions that all share.
+    """Compare runs with the first, question by question, over their common questions.
 
-    ``metric``: of the differences of three or more runs; by default the first of em, accuracy, f1 … that all have.
-    Raises RalleError for runs without a common question or metric.
+    ``metric``: for the differences of three or more runs; by default the first common one of em, accuracy, f1 …. Raises
+    RalleError for runs without a common question or metric.
 
     >>> compare(first, second)["em"].flipped_ids  # doctest: +SKIP
     """
@@ -232,7 +233,7 @@ class RunList(TableRepr, tuple[RunSummary, ...]):
         return Table("", heads, rows)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return a row a run, indexed by name: title, dataset, state, done, total, errors, metric, mean, created."""
+        """Return one row per run, indexed by name: title, dataset, state, done, total, errors, metric, mean, created."""
         import pandas as pd
 
         names = ("title", "dataset", "state", "done", "total", "errors", "metric", "created")

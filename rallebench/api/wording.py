@@ -1,4 +1,4 @@
-"""Errors in the words of Python: the sentence of the lower layer, then its hint as arguments and methods."""
+"""Errors in the words of Python: the original sentence, then its hint as arguments and methods."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
 
 
 def reword(error: RalleError) -> RalleError:
-    """The same kind of error, its mend at the end of its sentence.
+    """The same kind of error, with the mend at the end of its sentence.
 
     >>> from rallebench.core.errors import UsageError
     >>> str(reword(UsageError("The suite needs a language model.", hint=Hint("choose", "llm"))))
@@ -73,7 +73,7 @@ def reword(error: RalleError) -> RalleError:
 
 
 def in_python(call: Callable[P, T]) -> Callable[P, T]:
-    """The function, whose errors are worded for Python."""
+    """Wrap a function so that its errors are worded for Python."""
 
     @wraps(call)
     def worded_call(*args: P.args, **kwargs: P.kwargs) -> T:

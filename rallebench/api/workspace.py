@@ -24,10 +24,10 @@ from rallebench.views.run_requests import BenchmarkOptions, changed_chain, of_ch
 
 
 class Workspace(WorkspaceData):
-    """A folder of corpora, indexes, chains and runs, with the models that are loaded.
+    """A folder of corpora, indexes, chains and runs, with loaded models.
 
-    It opens or makes the folder, and is the same that the page and the command line work on. Use it in ``with``, or
-    ``close`` it: that unloads its models. Several may be open at once. Errors that you can mend are a ``RalleError``.
+    Opens or creates the folder. The page and the command line use the same folders. Use a workspace in ``with``, or
+    ``close`` it to unload its models. Several may be open at once. Errors that you can mend are a ``RalleError``.
 
     >>> with Workspace("my-study") as ws:  # doctest: +SKIP
     ...     ws.import_corpus("docs/", name="docs")
@@ -46,12 +46,13 @@ class Workspace(WorkspaceData):
         retriever: str | None = None,
         **settings: object,
     ) -> Chain:
-        """Return a saved chain by its name or file, RaLLe's files included; changed as ``run`` changes it."""
+        """Return a saved chain by its name or file (RaLLe's files included), with the same changes as in ``run``."""
         return self._chain(str(name), llm, retriever, settings)
 
     @in_python
     def save_chain(self, chain: Chain, name: str = "") -> Path:
-        """Save a chain under a name, by default its own, and return the file: page and command line know it from now on."""
+        """Save a chain under a name, by default its own, and return the file. The page and the command line find it from
+        now on."""
         return self._bench.asking.save_chain(chain, name or chain.name)
 
     def _chain(
@@ -81,8 +82,8 @@ class Workspace(WorkspaceData):
     ) -> AskedEpisode:
         """Ask a chain one question and return the episode: its ``answer``, its ``steps`` and their ``hits``.
 
-        ``chain``: a chain, or the name of a saved one. ``llm``, ``retriever``: used in place of the chain's. ``settings``: such
-        as ``k=10`` or ``temperature=0.2``. Raises RalleError for a question that failed.
+        ``chain``: a chain, or the name of a saved one. ``llm``, ``retriever``: replace the chain's. ``settings``: for
+        example ``k=10`` or ``temperature=0.2``. Raises RalleError if the question fails.
 
         >>> ws.ask("starter", "Who discovered Titan?").answer  # doctest: +SKIP
         'Christiaan Huygens'
@@ -114,12 +115,13 @@ class Workspace(WorkspaceData):
     ) -> Run:
         """Ask a chain all questions of a dataset, score the answers and return the run.
 
-        ``chain``: a chain, or the name or file of a saved one; ``llm``, ``retriever`` and ``settings`` change it, as in ``ask``.
-        ``dataset``: a name, a path, a ``Dataset``, or a list of questions as for ``load_dataset``. ``metrics``: names such as
-        "em" and "recall@5", and judges with their model, "truthfulness:my-llm"; by default those that fit the gold.
-        ``limit``: the first so many questions; ``sample``: so many drawn by ``seed``. ``max_errors``: failed questions that
-        end the run. ``name``: by default a new one. A run of that name with the same settings is continued: it asks only what
-        is missing, and a complete one asks nothing; with ``resume`` false it is an error. Other settings are an error.
+        ``chain``: a chain, or the name or file of a saved one; ``llm``, ``retriever`` and ``settings`` change it, as in
+        ``ask``. ``dataset``: a name, a path, a ``Dataset``, or a list of questions as for ``load_dataset``. ``metrics``:
+        names such as "em" and "recall@5", and judges with their model, "truthfulness:my-llm"; by default those that fit
+        the gold. ``limit``: number of questions from the first on; ``sample``: number of questions drawn by ``seed``.
+        ``max_errors``: the run ends after more failed questions. ``name``: by default a new one. A run of that name with
+        the same settings is continued: only missing questions are asked, and none if it is complete. With ``resume``
+        false, or other settings, an existing name is an error.
 
         Ctrl-C stops it after the current batch with a ``StoppedError``; the same call with its name continues.
 
@@ -163,7 +165,7 @@ class Workspace(WorkspaceData):
 
     @in_python
     def score(self, run: Run | str, metrics: Sequence[str]) -> Run:
-        """Score a stored run by further metrics or judges and return it; no answer is asked for again."""
+        """Score a stored run by further metrics or judges and return it. Its answers are not requested again."""
         name = run if isinstance(run, str) else run.name
         work = self._bench.runs.rescore(name, _names(metrics))
         result = follow(work, f"score {name}", self.progress)
@@ -171,7 +173,7 @@ class Workspace(WorkspaceData):
 
     @in_python
     def run_result(self, name: str) -> Run:
-        """Return a stored run by its name, those of the page and the command line included."""
+        """Return a stored run by its name, including runs of the page and the command line."""
         return Run(lambda: self._bench, name)
 
     @in_python
@@ -181,7 +183,7 @@ class Workspace(WorkspaceData):
 
     @in_python
     def log(self, name: Run | str) -> None:
-        """Log a stored run, or the runs of an experiment, to MLflow: for those that were made with ``track=False``."""
+        """Log a stored run, or the runs of an experiment, to MLflow, if it was made with ``track=False``."""
         key = name if isinstance(name, str) else name.name
         kinds = self._bench.experiments.kinds_named(key)
         if not kinds:
@@ -206,8 +208,8 @@ class Workspace(WorkspaceData):
     ) -> ExperimentRun:
         """Run a published benchmark and return its tables; see ``list("suites")``.
 
-        ``llm``: the model, or several where a suite compares them. ``settings``: of the suite, such as ``data="rgb"`` or
-        ``noise=[0, 0.4]``. ``name``: the same name continues, and runs only what is missing.
+        ``llm``: the model, or several if the suite compares them. ``settings``: for the suite, such as ``data="rgb"`` or
+        ``noise=[0, 0.4]``. ``name``: an existing name continues that experiment with its missing parts.
 
         >>> ws.experiment("rgb-noise", llm="my-llm", data="rgb", noise=[0, 0.4])  # doctest: +SKIP
         """
@@ -244,8 +246,9 @@ class Workspace(WorkspaceData):
     ) -> ExperimentRun:
         """Run variants of a chain and compare them.
 
-        ``vary``: field → values, such as ``{"k": [1, 3, 5], "llm": ["a", "b"]}``. ``strategy``: "one-factor" varies one field at
-        a time, "grid" runs all combinations. ``metric``: decides which variant is best. ``name``: the same name continues.
+        ``vary``: field → values, such as ``{"k": [1, 3, 5], "llm": ["a", "b"]}``. ``strategy``: "one-factor" varies one
+        field at a time, "grid" runs all combinations. ``metric``: decides which variant is best. ``name``: an existing
+        name continues that sweep.
 
         >>> ws.sweep("starter", "starter-qa", {"k": [1, 3, 5]}, name="ks")  # doctest: +SKIP
         """
@@ -289,12 +292,12 @@ class Workspace(WorkspaceData):
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of a list, or of a text that is one name."""
+    """The names in a list, or in a text with one name."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
 def _setting_text(value: object) -> str:
-    """A setting as text, as the settings of suites are read.
+    """A setting as text, in the form for suites.
 
     >>> _setting_text([0, 0.4]), _setting_text(True), _setting_text("rgb")
     ('0,0.4', 'true', 'rgb')

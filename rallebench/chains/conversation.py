@@ -95,9 +95,7 @@ def rewriting(chain: Chain, question: Question, rewriter: Rewriter) -> Generate 
 
 
 def reads_history(chain: Chain) -> bool:
-    """Return whether a template of the chain contains the earlier turns; a malformed template counts as one that does
-    not.
-    """
+    """Return whether a template of the chain contains the earlier turns; a malformed template does not count."""
     for action in chain.actions:
         try:
             if "history" in names_used(action.template, action.dialect):

@@ -51,7 +51,7 @@ class _Evaluation:
     def value(self, node: ast.expr, scope: Scope) -> Value:
         """Evaluate ``node``. An error has the position of the innermost failing node."""
         try:
-            self.budget.left -= STEP  # spend(STEP), inlined in the busiest line
+            self.budget.left -= STEP  # spend(STEP), inlined in the most frequent line
             if self.budget.left < 0:
                 self.budget.spend(0)
             return _HANDLERS[type(node)](self, node, scope)

@@ -132,7 +132,7 @@ def _key(key: str, start: int) -> int | str:
 
 
 def check_spec(spec: str, at: int | None = None) -> None:
-    """Raise TemplateRefused unless ``spec`` is a plain format spec with width and precision ≤ ``MAX_WIDTH``."""
+    """Raise TemplateRefused unless ``spec`` is a plain format spec with a width and precision of at most ``MAX_WIDTH``."""
     match = _SPEC.fullmatch(spec)
     if not match:
         raise TemplateRefused(f"the format spec {clip(spec)!r} is not allowed: {DOUBLED}", at)

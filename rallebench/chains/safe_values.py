@@ -1,4 +1,4 @@
-"""The values of a template, plain data only, and its budget: each value is compared, indexed and written at a known cost.
+"""The values of a template, plain data only, and its budget: comparing, indexing and writing a value have known costs.
 
 A template is refused within 100 ms and 50 MB. Loops exist only as comprehensions, so an allowance of *units*, which
 every operation pays **before** it runs, ensures both: a unit is about one copied or compared byte, a node of the

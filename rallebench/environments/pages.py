@@ -100,7 +100,7 @@ class PageStore:
 
 
 class NoPages(PageStore):
-    """The pages of an index that is not built yet: a plan counts an agent's requests and opens none."""
+    """The pages of an index that is not built yet: a plan counts an agent's requests and opens no page."""
 
     def __init__(self) -> None:
         self.fingerprint = ""

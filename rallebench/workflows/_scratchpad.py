@@ -149,6 +149,6 @@ def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, st
 
 
 def _split_unlabelled(conversation: Conversation, text: str) -> tuple[str, str]:
-    """Split off an action that stands unlabelled on its own line below the thought."""
+    """Split off an unlabelled action on its own line below the thought."""
     thought, _, line = text.rstrip().rpartition("\n")
     return (thought, line) if _parse(conversation, line)[1] else (text, "")

@@ -78,7 +78,7 @@ def _check_retriever(workspace: WorkspaceFolder, name: str) -> None:
     for index in workspace.component_indexes(name):
         folder = workspace.indexes / index
         if os.path.exists(folder / "manifest.json"):
-            read_manifest(folder)  # says what is wrong with it
+            read_manifest(folder)  # reports the fault
 
 
 def _unknown_target(kind: str, name: str, known: Mapping[str, object]) -> str:

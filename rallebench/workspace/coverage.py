@@ -79,5 +79,5 @@ def stored_pages(folder: Path, fingerprint: str) -> frozenset[str]:
 
 @lru_cache(maxsize=1)
 def starter_pages() -> frozenset[str]:
-    """Return the page ids of the starter corpus, whose indexes are built when they are first loaded."""
+    """Return the page ids of the starter corpus; its indexes are built at the first load."""
     return frozenset(map(str, read_object(STARTER_PAGES).values()))

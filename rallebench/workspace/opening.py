@@ -84,7 +84,7 @@ def open_combination(
     llm: Any = None,
     examples: Sequence[Example] = (),
 ) -> Any:
-    """Return the Retriever over the open ``parts``; ``llm``, ``examples``: those that its settings name.
+    """Return the Retriever over the open ``parts``; ``llm``, ``examples``: the ones named in its settings.
 
     ``entry`` is resolved: its settings are checked and complete (see ``WorkspaceFolder.retriever``).
     """

@@ -81,7 +81,7 @@ class WorkspaceFolder:
         return paths | ({**self.base.develop, **self.base.test} if self.base else {})
 
     def own_datasets(self) -> list[str]:
-        """The datasets in the workspace's own folder: those can be deleted."""
+        """The datasets in the workspace's own folder, which can be deleted."""
         folder = self.path / "datasets"
         return [name for name, path in self.dataset_paths().items() if path.parent == folder]
 
@@ -107,7 +107,7 @@ class WorkspaceFolder:
         return _read(path, tuple(stamps(path)))
 
     def dataset_ref(self, reference: str) -> DatasetRef:
-        """Return a dataset as a run records it; of a folder the records count, not its files."""
+        """Return a dataset as recorded by a run. For a folder the records count, not its files."""
         name, path = self.dataset(reference)
         file = "" if reference in self.dataset_paths() else str(path)
         return DatasetRef(name, file, sha256_file(path) if path.is_file() else "")
@@ -217,7 +217,7 @@ class WorkspaceFolder:
         return {**STARTER_COMBINATIONS, **usable_combinations(self.path / "retrievers.json")[0]}
 
     def own_combinations(self) -> list[str]:
-        """The combinations of the workspace's own file that can be read."""
+        """The readable combinations of the workspace's own file."""
         return list(usable_combinations(self.path / "retrievers.json")[0])
 
     def damaged_combinations(self) -> dict[str, str]:
@@ -225,7 +225,7 @@ class WorkspaceFolder:
         return usable_combinations(self.path / "retrievers.json")[1]
 
     def retriever(self, reference: str) -> Combination | None:
-        """Return the combination, with all its settings, that a name or an expression stands for; None for a plain index.
+        """Return the combination, with all its settings, behind a name or an expression; None for a plain index.
 
         See :mod:`rallebench.retrievers.composites`. Raises UsageError, also for its parts.
         """
@@ -253,7 +253,7 @@ class WorkspaceFolder:
         return Names(indexes, combinations, self.llm, self.dataset)
 
     def save_retriever(self, name: str, entry: Combination) -> None:
-        """Add or replace a combination in ``retrievers.json``. Raises UsageError if it could not be used."""
+        """Add or replace a combination in ``retrievers.json``. Raises UsageError if it would be unusable."""
         if not name.strip() or not name.isprintable() or any(c in name for c in "/\\:?,()"):
             raise UsageError(
                 f"The retriever name {name!r} cannot be used; use letters, digits, '-' and '_'."
@@ -326,7 +326,7 @@ class WorkspaceFolder:
         raise NotFoundError(unknown("language model", reference, list(known)))
 
     def llm_mark(self, reference: str) -> str:
-        """Return 12 hex digits over the settings of a model. Raises NotFoundError."""
+        """Return 12 hex digits over a model's settings. Raises NotFoundError."""
         return digest(self.llm(reference).model_dump(mode="json"))[:12]
 
     def save_llm(self, name: str, entry: LLMEntry) -> None:
@@ -335,8 +335,8 @@ class WorkspaceFolder:
             entries[name] = entry
 
     def users(self, name: str, kind: str) -> list[str]:
-        """The users of a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Files that cannot be read
-        are passed over."""
+        """The users of a ``retriever`` or a ``language model``: ``the chain x``, ``the retriever y``. Unreadable files are
+        skipped."""
         is_model, names = kind == "language model", []
         for chain, path in self.chain_paths().items():
             with contextlib.suppress(RalleError):
@@ -354,7 +354,7 @@ class WorkspaceFolder:
 
 
 def _names_in(target: str) -> set[str]:
-    """The names in a combination that is written out, such as ``rrf:a,b?depth=50``."""
+    """The names in a written-out combination, such as ``rrf:a,b?depth=50``."""
     return set(re.split(r"[:,()?]", target)) if set(target) & set(":?") else set()
 
 

@@ -1,4 +1,4 @@
-"""The price of a use of a workspace's language models."""
+"""The price of using a workspace's language models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def prices_of_use(workspace: WorkspaceFolder) -> dict[str, Mapping[str, float] |
 
 
 def price_of_use(entry: LLMEntry) -> Mapping[str, float] | None:
-    """The price of a use of a model, by its entry alone: a model behind a server has the prices of its entry, also
-    where the server runs on this machine, since a proxy does, too; without them they are unknown. Any other model is free."""
+    """The price of using a model, by its entry alone. A model behind a server has the prices of its entry, even if the
+    server runs on this machine, because that may be a proxy; without prices they are unknown. Any other model is free."""
     is_server = entry.backend not in LLMS or "base_url" in LLMS.entry(entry.backend).form
     return entry.prices or (None if is_server else FREE)

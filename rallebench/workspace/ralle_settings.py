@@ -1,4 +1,4 @@
-"""RaLLe's six base settings files: read unchanged, and converted as far as possible.
+"""RaLLe's six base settings files, read unchanged and converted as far as possible.
 
 Language models and dataset files are taken over. A Faiss file or a DiskANN folder becomes an index of
 ours together with its corpus and its encoder; Lucene needs Java, so a BM25 index is rebuilt. For each
@@ -72,7 +72,7 @@ class BaseSettings:
 
 
 def read_base_settings(folder: Path) -> BaseSettings:
-    """Read those of the six files that are in the folder.
+    """Read the six files, as far as they are in the folder.
 
     Raises BadFileError, with file and entry, for malformed content, and if none of the six exists.
     """
@@ -90,8 +90,8 @@ def read_base_settings(folder: Path) -> BaseSettings:
 def resolve(written: str, folder: Path) -> Path:
     """Resolve a path in the files: absolute, or in the current folder, or in ``folder`` or one above it.
 
-    The first place where it exists counts, so that settings work wherever the program was started;
-    if it exists nowhere it is left as written, relative to the current folder.
+    The first existing place counts, so that settings work wherever the program was started. If there is none, the path is
+    left as written, relative to the current folder.
     """
     above = folder.resolve()
     # An absolute path is itself in all of these places.

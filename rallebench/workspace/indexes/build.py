@@ -155,7 +155,7 @@ class _Build:
         )
 
     def _store(self, half: Path) -> Generator[Progress, None, tuple[int, str]]:
-        """Write the passages into the index's folder; return their number and the corpus's sha256."""
+        """Write the passages into the index's folder; return their number and the SHA-256 of the corpus."""
         recipe = self.recipe
         if self.passages is None:
             storing = store_corpus(

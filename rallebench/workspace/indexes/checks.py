@@ -34,8 +34,8 @@ def search_known(
 ) -> list[str]:
     """Search an index for its own passages; return a warning if it misses a few.
 
-    ``vectors``: of all its passages; without them the encoder encodes a few again. Raises BackendError if it misses most of
-    them, so that a broken index never appears.
+    ``vectors``: of all its passages; without them the encoder encodes a few again. Raises BackendError if most passages
+    are missed, so that a broken index never appears.
     """
     opened = INDEX_KINDS[manifest.kind].open(manifest.name, half, manifest, encoder)
     try:

@@ -1,6 +1,6 @@
 """Encoding passages into cached vectors: verify finished shards, encode the missing ones, shard by shard.
 
-A shard is encoded as a whole, so that an interruption changes no bit of the result, and its line is written once its vectors
+A shard is encoded as a whole, so that an interruption changes no bit of the result. Its line is written once its vectors
 are on disk, so that at most one shard is ever encoded twice.
 """
 

@@ -1,8 +1,8 @@
 """Indexes by their recipe, not by their name: an existing one is found, a missing one is built under a derived name.
 
-For sets of indexes that differ in one setting (sweeps over chunk sizes, a grid over encoders). Three things are shared: a
-corpus is chunked once per chunking (``<workspace>/cache/passages/``), a text is encoded once per encoder, whichever corpus it
-is from (``rallebench.workspace.indexes.by_text``), and an equal index under any name is reused.
+For sets of indexes that differ in one setting (sweeps over chunk sizes, a grid over encoders). Three things are shared. A
+corpus is chunked once per chunking (``<workspace>/cache/passages/``). A text is encoded once per encoder, from any corpus
+(``rallebench.workspace.indexes.by_text``). An equal index under any name is reused.
 """
 
 from __future__ import annotations

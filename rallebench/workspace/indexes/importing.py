@@ -192,8 +192,8 @@ def take_over(
 def _all_numbers(
     path: Path, vectors: Any, passages: Passages | None = None
 ) -> Generator[Progress, None, None]:
-    """Raise BadFileError, naming the row, for a value that is not finite, for a row of zeros, or if all passages have equal
-    rows, before anything is built. Without ``passages`` every row counts as a distinct text."""
+    """Raise BadFileError, naming the row, for a value that is not finite, a row of zeros, or equal rows for all passages.
+    Checks before anything is built. Without ``passages`` every row counts as a distinct text."""
     check = VectorCheck(str(path), "")
 
     def key_from(start: int) -> Callable[[int], str]:

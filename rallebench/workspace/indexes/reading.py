@@ -16,7 +16,8 @@ MAX_PASSAGES_READ = 2000
 
 @dataclass(frozen=True, slots=True)
 class LongPassages:
-    """Number (``longer``) of ``passages`` that exceed the ``window`` of ``encoder`` in tokens; estimated from ``counted`` of them."""
+    """Number (``longer``) of ``passages`` with more tokens than the ``window`` of ``encoder``; estimated from ``counted``
+    of them."""
 
     encoder: str
     window: int

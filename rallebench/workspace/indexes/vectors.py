@@ -84,8 +84,8 @@ def passage_text(passage: Passage) -> str:
 
 @dataclass(frozen=True, slots=True)
 class VectorsHeader:
-    """The first line of ``progress.jsonl``. ``form``: the form of the encoded text; ``measured``: the figures that the numeric
-    type was chosen by."""
+    """The first line of ``progress.jsonl``. ``form``: the form of the encoded text; ``measured``: the figures behind the
+    choice of the numeric type."""
 
     encoder: str
     fingerprint: str
@@ -201,7 +201,7 @@ def kept_vectors(cache: Path) -> list[CachedVectors]:
 
 
 def complete_vectors(cache: Path, corpus_sha256: str, fingerprint: str) -> list[Path]:
-    """Return the files with all vectors of a corpus by the encoder with that fingerprint, in any numeric type."""
+    """Return the files with all vectors of a corpus from the encoder with that fingerprint, in any numeric type."""
     same = (corpus_sha256, fingerprint)
     return [
         cached.folder / VECTORS
