@@ -1,6 +1,6 @@
-"""The agreement of a judge with given scores, of BARAG's published answers by GPT-4 or of any run files.
+"""Agreement between a judge and given scores, for BARAG's published answers (scored by GPT-4) or for other run files.
 
-Correlations, distance and bias have bootstrap intervals (SciPy's coefficients).
+Correlations, errors and bias have bootstrap intervals; the coefficients are SciPy's.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from rallebench.papers.barag.study import JUDGE_PROMPTS
 from rallebench.papers.common import declare_compat, declare_prompts, flow_spec, replay
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
-"""The settings of the judge that the report lists."""
+"""The judge's settings listed in the report."""
 Pairs = list[tuple[float, "float | None", str]]
-"""(given score, the judge's, the article's title) of each answer."""
+"""(given score, judge's score, article title) of each answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +135,14 @@ def _table(title: str, agreements: Mapping[str, Agreement]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswers:
-    """The answers of a run file that have scores and an article, by question id. ``lost``: number of the others."""
+    """Answers of a run file with both scores and an article, by question id. ``lost``: number of other answers."""
 
     run: BaragRun
     answers: Mapping[str, tuple[AnswerRow, BaragArticle]]
     lost: int
 
     def pairs(self, result: RunResult, score: str) -> Pairs:
-        """The given and the judge's scores of the answers that could be judged."""
+        """The given and judged scores of the answers that could be judged."""
         judgements = result.judgements.get(result.request.judges[0].name, {})
         return [
             (float(getattr(row, score)), result.values[score].get(qid), article.title)
@@ -167,7 +167,7 @@ def _sample(
 def _run(
     request: ExperimentRequest, settings: AgreementSettings, sample: ScoredAnswers
 ) -> RunRequest:
-    """The answers of a run file as a run in which only the judge is asked."""
+    """A run that judges the answers of a run file without generating new ones."""
     run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
     examples = tuple(
         article_example(replace(article, id=qid, question=row.question))
@@ -197,7 +197,7 @@ def _run(
 
 
 def _figure(name: str, pairs: Pairs) -> Figure:
-    """The judge's mean for each given score, rounded to a whole number."""
+    """The judge's mean score for each given score, rounded to an integer."""
     by_score: dict[float, list[float]] = {}
     for score, judged, _ in sorted(pairs, key=itemgetter(0)):
         if judged is not None:
@@ -212,7 +212,7 @@ def _figure(name: str, pairs: Pairs) -> Figure:
 
 
 def _article_files(request: ExperimentRequest, settings: AgreementSettings) -> list[Path]:
-    """The named files of articles, or else those beside or above the runs. Raises UsageError."""
+    """The article files named in the settings, or the ones beside or above the runs. Raises UsageError."""
     name, runs = settings.articles, Path(settings.runs).expanduser()
     folder = runs if runs.is_dir() else runs.parent
     folders = [folder, folder.parent]
@@ -236,7 +236,7 @@ def _sides(pairs: Pairs) -> tuple[list[float], list[float | None], list[str]]:
 Array = NDArray[np.float64]
 RESAMPLES = 1000
 FEWEST = 3
-"""Two points always lie on a line."""
+"""Fewest pairs for a coefficient; two points always lie on a line."""
 NAMES = {
     "pearson": "Pearson",
     "spearman": "Spearman",
@@ -248,8 +248,8 @@ NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """The agreement over ``n`` pairs. ``unparsed``: answers that the judge gave no score. A coefficient is None if a side is
-    constant or there are fewer than three pairs."""
+    """Agreement over ``n`` pairs. ``unparsed``: number of answers without a readable judgement. A coefficient is None if one
+    side is constant or there are fewer than three pairs."""
 
     n: int
     unparsed: int
@@ -263,7 +263,7 @@ class Agreement:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """A row of a table, in the order of ``COLUMNS``; None for a coefficient without a value."""
+        """A table row, in the order of ``COLUMNS``; None for a coefficient without a value."""
         means = (getattr(self, name) for name in NAMES)
         return (
             self.n,
@@ -287,9 +287,10 @@ def measure_agreement(
     *,
     seed: int = 0,
 ) -> Agreement:
-    """Return the agreement of scores in the same order. A judgement that could not be read is None; it is counted and left out.
+    """Measure the agreement between two lists of scores in the same order. None marks an unreadable judgement; it is counted
+    and left out.
 
-    ``articles``: the article of each answer; the intervals resample whole articles, or answers without it.
+    ``articles``: the article of each answer. The intervals resample whole articles if given, and single answers otherwise.
 
     >>> agreement = measure_agreement([1, 2, 4, 5], [1, 3, 4, None])
     >>> agreement.n, agreement.unparsed, *(round(getattr(agreement, name).value, 4) for name in ("mae", "exact", "spearman"))
@@ -331,7 +332,7 @@ def _mean(
 
 
 def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
-    """Resamples of whole articles, as arrays of (resamples, answers), one for each number of answers."""
+    """Resamples of whole articles. Each array has the shape (resamples, answers); there is one for each number of answers."""
     members: dict[Any, list[int]] = {}
     for row, label in enumerate(labels):
         members.setdefault(label, []).append(row)
@@ -350,16 +351,16 @@ def _draws(labels: Sequence[Any], seed: int) -> list[NDArray[np.int64]]:
 
 
 def _pearson(x: Array, y: Array) -> Array:
-    """Pearson's coefficient for each row, NaN if a side is constant."""
+    """Pearson's coefficient for each row; NaN if one side is constant."""
     from scipy.stats import pearsonr
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # constant resamples give NaN, which is left out
+        warnings.simplefilter("ignore")  # constant resamples give NaN, which is left out later
         return np.asarray(pearsonr(x, y, axis=1).statistic, dtype=np.float64)
 
 
 def _spearman(x: Array, y: Array) -> Array:
-    """Pearson's coefficient of the ranks; ties share a rank."""
+    """Pearson's coefficient of the ranks (Spearman's); ties share a rank."""
     from scipy.stats import rankdata
 
     return _pearson(rankdata(x, axis=1), rankdata(y, axis=1))

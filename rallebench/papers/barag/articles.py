@@ -1,4 +1,4 @@
-"""Articles with a question each, as in BARAG's files, or a dataset with gold answers and no articles."""
+"""Articles with one question each, as in BARAG's files, or a dataset with gold answers and no articles."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from rallebench.datasets.reading import read_questions
 
 PREFIX = "articles_"
 CONTENT, QUESTION = ("content", "text"), ("question", "query", "input")
-"""The keys of an article and of its question in a row."""
+"""The row keys for an article and for its question."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaragArticle:
-    """An article, and its question or ''."""
+    """An article with its question; '' without a question."""
 
     id: str
     title: str
@@ -30,8 +30,8 @@ class BaragArticle:
 
 @dataclass(frozen=True, slots=True)
 class ArticleSet:
-    """A set of questions. ``articles``: the examples hold their articles, see ``article_example``; ``answers``: any example
-    has gold answers; ``without``: missing part → number of rows left out."""
+    """A set of questions. ``articles``: the examples include their articles, see ``article_example``; ``answers``: at least
+    one example has gold answers; ``without``: missing part → number of omitted rows."""
 
     name: str
     path: Path
@@ -42,7 +42,7 @@ class ArticleSet:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for a reader of the numbers."""
+        """Notes on the numbers for a reader."""
         return tuple(
             f"{n} rows of {self.path.name} have no {part} and were left out."
             for part, n in self.without.items()
@@ -54,12 +54,12 @@ def _name(path: Path) -> str:
 
 
 def sets_in(folder: Path) -> dict[str, Path]:
-    """Name of a set in a folder → its file."""
+    """Set name → its file in a folder."""
     return {_name(file): file for file in sorted(folder.glob(f"{PREFIX}*.jsonl*"))}
 
 
 def find_file(path: Path, name: str) -> Path:
-    """Return the file itself, or the file of the set ``name`` in a folder. Raises NotFoundError."""
+    """Return ``path`` itself if it is a file, else the file of the set ``name`` in that folder. Raises NotFoundError."""
     if path.is_file():
         return path
     sets = sets_in(path)
@@ -73,8 +73,8 @@ def find_file(path: Path, name: str) -> Path:
 
 
 def read_set(path: Path, limit: int | None = None) -> ArticleSet:
-    """Read every row with a question, in order. Rows that point to the article of another file (``a_d_id``) take it from
-    there; rows with ``input`` are questions in KILT's form. Raises BadFileError, UsageError."""
+    """Read all rows with a question, in order. A row with ``a_d_id`` takes its article from another file; a row with ``input``
+    is a question in KILT's form. Raises BadFileError, UsageError."""
     name = _name(path)
     first: Json = next((row for _, row in Source(path).objects()), {})
     if "input" in first and not any(isinstance(first.get(key), str) for key in CONTENT):
@@ -96,7 +96,7 @@ def read_set(path: Path, limit: int | None = None) -> ArticleSet:
 
 
 def article_example(article: BaragArticle) -> Example:
-    """The question of an article; its content is the reference, so that a judge sees it and no model does."""
+    """An article's question as an example. The content is its reference, which the judge sees but models do not."""
     record = {
         "id": article.id,
         "input": article.question,
@@ -135,7 +135,7 @@ def _articles(path: Path) -> Iterator[BaragArticle]:
 
 
 def by_title(paths: list[Path]) -> dict[tuple[str, str], BaragArticle]:
-    """(title, question) → article, over several files; also (title, '') for each title's first."""
+    """(title, question) → article, over several files; (title, '') → the first article with that title."""
     articles: dict[tuple[str, str], BaragArticle] = {}
     for path in paths:
         for article in _articles(path):

@@ -1,4 +1,4 @@
-"""The entry of BARAG, and the plots of its printed tables."""
+"""Registration of BARAG, and the plots of its printed tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""BARAG's questions on recent articles (section III of its paper), which a model cannot answer without the article.
+"""BARAG's questions about recent articles (section III of its paper). A model cannot answer them without the article.
 
-Five stages: articles, date filter, recency filter, questions, checks. The study wrote its questions before its recency
-filter, kept six articles twice, and checked no question.
+The five stages are articles, date filter, recency filter, questions, and checks. The original study wrote its questions before
+filtering for recency, included six articles twice, and did not check the questions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
     "right": ("ARTICLE", "QUESTION", "ANSWER"),
     "again": (),
 }
-"""File below ``prompts/making/barag`` → the names that it must hold in braces."""
+"""File below ``prompts/making/barag`` → its required placeholders."""
 
 
 @EXPERIMENTS.register(
@@ -58,7 +58,7 @@ def barag(request: ExperimentRequest) -> Experiment:
 
 
 def make_plan(request: ExperimentRequest) -> BaragPlan:
-    """Return the plan. Raises UsageError for every fault of the request."""
+    """Plan the build. Raises UsageError for an invalid request."""
     settings = request.read(BaragBuilderSettings)
     kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else choose_source(request)
     after = read_date(settings.after) if settings.after.strip() else None
@@ -75,7 +75,7 @@ def make_plan(request: ExperimentRequest) -> BaragPlan:
 
 
 def _check_models(request: ExperimentRequest, settings: BaragBuilderSettings, dated: bool) -> None:
-    """Raise UsageError for a needed model that is not named, is unknown, or can only copy."""
+    """Raise UsageError if a required model is unnamed, unknown, or only copies text."""
     asks_for = {
         "recency": settings.recency and dated,
         "answerable": settings.answerable,
@@ -103,7 +103,7 @@ def _check_models(request: ExperimentRequest, settings: BaragBuilderSettings, da
 
 
 def _report(plan: BaragPlan, store: RowFile, written: RowFile, checked: RowFile) -> Report:
-    """KILT's form with provenance, the study's own form, and the corpus of all articles that are kept."""
+    """The dataset in KILT's form with provenance and in the study's own form, and a corpus of all kept articles."""
     good = {row.id for row in checked.read_kept(RowId)}
     questions = [question for question in read_questions(written) if question.id in good]
     articles = {article.id: article for article in store.read_kept(ArticleBrief)}
@@ -152,7 +152,7 @@ def _study_record(store: RowFile, question: WrittenQuestion, article: ArticleBri
 
 
 def _tsv(store: RowFile) -> Iterator[str]:
-    """One line for each article; tabs and line ends inside become spaces."""
+    """One line per article; tabs and line breaks inside fields become spaces."""
     yield "id\ttext\ttitle\n"
     for article in store.read_kept(ArticleRow):
         cells = (article.id, article.content, article.title)
@@ -160,7 +160,7 @@ def _tsv(store: RowFile) -> Iterator[str]:
 
 
 def _passage(article: ArticleRow) -> Json:
-    """An article with its paragraphs, for cutting at blank lines."""
+    """An article with its paragraphs, to be cut at blank lines."""
     text = {"title": article.title, "text": article.content}
     return {"id": article.id, **text, "page_id": article.id}
 

@@ -1,4 +1,4 @@
-"""The requests to models, as flows: recency of an article, questions on it, and checks of a question."""
+"""Model requests as flows: recency of an article, questions about it, and checks of a question."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rallebench.papers.barag.builder_rows import Checks, ModelVerdict
 from rallebench.papers.barag.builder_settings import BaragBuilderSettings
 
 Text = tuple[str, str]
-"""An article's id, and the beginning that a model is shown."""
+"""(id of an article, its beginning as shown to a model)."""
 V = TypeVar("V")
 
 _TEXTS = r"text|article|passage|excerpt|extract|document|content"
@@ -41,8 +41,8 @@ _LEAKS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Form(Generic[V]):
-    """One kind of request. ``prompt``: its name; ``schema``: the JSON schema of the reply; ``read``: reply → (value, None if it
-    cannot be read; reason)."""
+    """A kind of request. ``prompt``: the prompt's name; ``schema``: the JSON schema of the reply; ``read``: reply → (value,
+    reason), with the value None for an unreadable reply."""
 
     prompt: str
     schema: Json
@@ -50,7 +50,7 @@ class Form(Generic[V]):
 
 
 def _object_schema(**fields: Json) -> Json:
-    """The schema of an object whose first field is required."""
+    """The schema of an object with its first field required."""
     return {"type": "object", "properties": fields, "required": [next(iter(fields))]}
 
 
@@ -58,7 +58,7 @@ STRING, BOOLEAN = {"type": "string"}, {"type": "boolean"}
 
 
 def _yes_or_no(prompt: str, name: str, reason: str = "reason") -> Form[bool]:
-    """The form of a yes or no in the field ``name``, with its reason in the field ``reason``."""
+    """A request with a boolean in the field ``name`` and a justification in the field ``reason``."""
 
     def read(reply: Reply) -> tuple[bool | None, str]:
         return read_boolean(reply, name), one_line(parse_fields(reply, name).get(reason))
@@ -67,9 +67,9 @@ def _yes_or_no(prompt: str, name: str, reason: str = "reason") -> Form[bool]:
 
 
 def _read_known(reply: Reply) -> tuple[str | None, str]:
-    """The answer that a model gives without the article: '' if it declines, None if it says nothing.
+    """A model's answer without the article: '' if it declines, None if the reply is empty.
 
-    A reply in plain words is an answer, too.
+    A plain-text reply also counts as an answer.
     """
     if fields := parse_fields(reply, "known"):
         answer = one_line(fields.get("answer"))
@@ -84,11 +84,11 @@ KNOWN = Form("closed-book", _object_schema(known=BOOLEAN, answer=STRING), _read_
 RIGHT = _yes_or_no("right", "right")
 
 Questions = list[tuple[str, tuple[str, ...]]]
-"""Pairs of a question and its answers."""
+"""Questions with their answers."""
 
 
 def questions_form(number: int, answers: bool) -> Form[Questions]:
-    """At most ``number`` questions, with their ``answers`` or without."""
+    """A request for at most ``number`` questions, with ``answers`` or without."""
     fields = {"question": STRING, "answer": STRING} if answers else {"question": STRING}
     item = {"type": "object", "properties": fields, "required": list(fields)}
     schema = _object_schema(questions={"type": "array", "items": item})
@@ -101,7 +101,7 @@ def questions_form(number: int, answers: bool) -> Form[Questions]:
 
 @dataclass(frozen=True, slots=True)
 class BaragPlan:
-    """The checked inputs of the stages. ``after`` None: any date."""
+    """The checked inputs of the stages. ``after``: None accepts any date."""
 
     request: ExperimentRequest
     settings: BaragBuilderSettings
@@ -116,12 +116,12 @@ class BaragPlan:
         return self.settings.judge or self.request.llm
 
     def text(self, store: RowFile, name: str) -> Text:
-        """The part of an article that a model is shown: the beginning of its title and content."""
+        """The part of an article shown to a model: the beginning of its title and content."""
         article = store.read_first(name, ArticleRow)
         return name, f"{article.title}\n{article.content}"[: self.settings.characters]
 
     def depends_on(self, *prompts: str) -> list[Any]:
-        """All that the replies to these prompts depend on, except for the model, the temperature and the article."""
+        """Everything that determines the replies to these prompts, apart from model, temperature and article."""
         s = self.settings
         texts = [self.prompts[name] for name in ("again", *prompts)]
         return [s.seed, s.max_tokens, s.forced, s.tries, s.characters, *texts]
@@ -134,7 +134,7 @@ class BaragPlan:
         llm: str = "",
         temperature: float = 0.0,
     ) -> SubFlow[ModelVerdict[V]]:
-        """Ask ``llm``, by default the judge, until its reply can be read, at most ``tries`` times; return the last verdict."""
+        """Ask ``llm`` (by default the judge) until its reply is readable, at most ``tries`` times. Return the last verdict."""
         s, (id, words) = self.settings, text or ("", "")
         mark = f"[the first {len(words)} characters of {id}]"
         visible, sent = (
@@ -164,8 +164,8 @@ class BaragPlan:
         return verdict
 
     def check(self, question: str, answers: Sequence[str], text: Text) -> Flow:
-        """Ask for the verdicts on a question; the answer is ``Checks`` as JSON. Only a question that its article answers is
-        also asked without the article."""
+        """Request the verdicts on a question; the answer is ``Checks`` as JSON. The closed-book check is made only for a
+        question that its article answers."""
         checks, values = Checks(), {"QUESTION": question}
         if self.settings.answerable:
             checks = Checks((yield from self.ask(ANSWERABLE, values, text)))
@@ -179,7 +179,7 @@ class BaragPlan:
     def _is_right(
         self, answer: str | None, question: str, answers: Sequence[str], text: Text
     ) -> SubFlow[ModelVerdict[bool]]:
-        """The verdict on an answer that was given without the article."""
+        """The verdict on an answer given without the article."""
         if answer is None:
             return ModelVerdict(None, "what was answered could not be read")
         if not answer:
@@ -190,7 +190,7 @@ class BaragPlan:
 
 
 def _response_format(schema: Json) -> Json:
-    """The option that forces this form of reply; its name is the required field."""
+    """The option that forces this reply form, named after the required field."""
     (name,) = schema["required"]
     return {
         "response_format": {
@@ -201,7 +201,7 @@ def _response_format(schema: Json) -> Json:
 
 
 def mentions_its_text(question: str) -> str:
-    """The words with which a question refers to the text that it was made from, or ''.
+    """The words in a question that refer to its source text, or ''.
 
     >>> mentions_its_text("What does the article say of Titan?"), mentions_its_text("Who wrote the text of the treaty?")
     ('the article', '')

@@ -1,4 +1,4 @@
-"""The inputs and rows of the stages of BARAG's builder, and the verdicts in them."""
+"""Inputs and rows of the stages of BARAG's builder, and the verdicts in the rows."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class ModelVerdict(Generic[V]):
-    """The result of a request to a model.
+    """The result of a model request.
 
-    ``value``: None if the reply could not be read; ``reason``: None if none was asked for; ``prompt``: the article's id
-    stands in place of its text; ``reply``: as it came; ``tries``: 0 if no model was asked.
+    ``value``: None for an unreadable reply; ``reason``: None if not requested; ``prompt``: with the article's id in place of
+    its text; ``reply``: unchanged; ``tries``: 0 without a request.
     """
 
     value: V | None = None
@@ -40,8 +40,8 @@ class ModelVerdict(Generic[V]):
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """The verdicts on a question. ``answerable``: by its article; ``closed_book``: the answer without it; ``without``: this
-    answer is right."""
+    """The verdicts on a question. ``answerable``: its article contains the answer; ``closed_book``: the answer given without
+    the article; ``without``: the closed-book answer is right."""
 
     answerable: ModelVerdict[bool] | None = None
     closed_book: ModelVerdict[str] | None = None
@@ -49,7 +49,7 @@ class Checks:
 
     @property
     def is_unread(self) -> bool:
-        """True if a verdict could not be read."""
+        """True if a verdict is unreadable."""
         return any(check and check.value is None for check in (self.answerable, self.without))
 
     def to_json(self) -> Json:
@@ -70,7 +70,7 @@ class Checks:
 
 @dataclass(frozen=True, slots=True)
 class DatedArticle:
-    """An article with its date, unparsed."""
+    """An article with its unparsed date."""
 
     id: str
     title: str
@@ -96,7 +96,7 @@ class DateRow:
 
 @dataclass(frozen=True, slots=True)
 class ArticleDigest:
-    """An article by its id and title. ``sha``: a digest of all that a model may be shown of it."""
+    """An article's id and title. ``sha``: a digest of all article text shown to a model."""
 
     id: str
     title: str
@@ -120,7 +120,8 @@ class RecencyRow:
 
 @dataclass(frozen=True, slots=True)
 class WrittenRow:
-    """A question, as written to the stage's file. ``verdict``: the request that produced it, kept with its first question."""
+    """A question as stored in the stage's file. ``verdict``: the request that produced it, stored with the first question
+    only."""
 
     id: str
     article: str
@@ -142,7 +143,7 @@ class WrittenRow:
 
 @dataclass(frozen=True, slots=True)
 class WrittenQuestion:
-    """A question, as read from the stage's file. ``article``: the id of its article."""
+    """A question as read from the stage's file. ``article``: the id of its article."""
 
     id: str
     question: str = ""
@@ -151,12 +152,13 @@ class WrittenQuestion:
 
     @property
     def filled_answers(self) -> list[str]:
-        """The answers that are not blank."""
+        """The non-blank answers."""
         return [text for answer in self.answers or () if (text := str(answer).strip())]
 
 
 def read_questions(rows: Iterable[Row]) -> Iterator[WrittenQuestion]:
-    """The questions of these rows; one that a person added names its article, or comes from the input that is its article."""
+    """The questions in these rows. A question added by a person names its article; any other takes the article of its
+    input."""
     for row in rows:
         question = fill(WrittenQuestion, row)
         yield question if question.article else replace(question, article=str(row.get(FROM) or ""))
@@ -164,8 +166,8 @@ def read_questions(rows: Iterable[Row]) -> Iterator[WrittenQuestion]:
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """A question to check. ``near``: the id of an earlier question that is nearly the same; ``leak``: the words that mention
-    its text; ``sha``: of its article."""
+    """A question to check. ``near``: the id of a near-duplicate earlier question; ``leak``: words that refer to the source
+    text; ``sha``: the digest of its article."""
 
     id: str
     article: str

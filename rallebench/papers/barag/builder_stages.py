@@ -1,4 +1,4 @@
-"""The five stages of ``barag``; each reads the rows that the stage before it kept."""
+"""The five stages of ``barag``. Each stage reads the rows kept by the previous one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from rallebench.papers.barag.builder_settings import LEAVE_OUT
 
 
 def articles(plan: BaragPlan) -> RowsRequest[ArticleInput]:
-    """Articles that are long enough, each once."""
+    """Sufficiently long articles, without duplicates."""
     s = plan.settings
     at_random, api = s.pick == "random", s.api if plan.kind == "mediawiki" else ""
     return articles_stage(
@@ -57,7 +57,7 @@ def articles(plan: BaragPlan) -> RowsRequest[ArticleInput]:
 
 
 def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest[DatedArticle]:
-    """Articles with a later date than the setting ``after``."""
+    """Articles dated after the setting ``after``."""
     s = plan.settings
 
     def inputs() -> Iterator[DatedArticle]:
@@ -75,7 +75,7 @@ def dates(plan: BaragPlan, articles: RowFile) -> RowsRequest[DatedArticle]:
 
 
 def _early(plan: BaragPlan, date: str) -> str:
-    """The reason to leave an article out for its date, or ''. As in the study, the instant itself is not after it."""
+    """The reason to omit an article because of its date, or ''. As in the study, a date equal to ``after`` is too early."""
     if plan.after is None:
         return ""
     moment = read_date(date)
@@ -89,7 +89,7 @@ def _early(plan: BaragPlan, date: str) -> str:
 
 
 def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest[ArticleDigest]:
-    """Articles about events since the date, by a model's verdict."""
+    """Articles about events since the date, as judged by a model."""
     date = plan.after.date().isoformat() if plan.after else ""
 
     def flow(article: ArticleDigest) -> Flow:
@@ -119,18 +119,19 @@ def recency(plan: BaragPlan, store: RowFile, dated: RowFile) -> RowsRequest[Arti
 
 
 def _verdict(episode: Episode) -> ModelVerdict[Any]:
-    """The verdict in a flow's answer; without a value if it failed."""
+    """The verdict in a flow's answer; its value is None if the flow failed."""
     return ModelVerdict() if episode.error else fill(ModelVerdict, json.loads(episode.answer))
 
 
 def _unknown(plan: BaragPlan, episode: Episode) -> RowState:
-    """The state of a row whose verdict could not be read: counted, and kept or left out as the setting ``unknown`` says."""
+    """The state of a row with an unreadable verdict. The row is counted, and kept or omitted according to the setting
+    ``unknown``."""
     left = "verdict cannot be read" if plan.settings.unknown == LEAVE_OUT else ""
     return RowState(left, unknown=True, error=episode.error or "")
 
 
 def digests(store: RowFile, articles: RowFile) -> list[ArticleDigest]:
-    """The articles that are kept."""
+    """The kept articles."""
     ids = {row.id for row in articles.read_kept(RowId)}
     return [
         ArticleDigest(article.id, article.title, short([article.title, article.content]))
@@ -143,7 +144,7 @@ def digests(store: RowFile, articles: RowFile) -> list[ArticleDigest]:
 
 
 def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest[ArticleDigest]:
-    """Questions that a model writes, or those that the articles bring."""
+    """Questions written by a model or included with the articles."""
     s, inputs = plan.settings, digests(store, articles)
     if not s.questions:
         return RowsRequest(
@@ -174,7 +175,7 @@ def questions(plan: BaragPlan, store: RowFile, articles: RowFile) -> RowsRequest
 
 
 def _written_questions(article: ArticleDigest, episode: Episode) -> list[WrittenRow]:
-    """The questions in a model's reply, or one row with the reason why there is none."""
+    """The questions in a model's reply, or one row with the reason for their absence."""
     verdict = _verdict(episode)
     rows = [
         WrittenRow(f"{article.id}-q{n}", article.id, article.title, question, answers)
@@ -201,7 +202,8 @@ def _given_question(article: ArticleRow) -> WrittenRow:
 
 
 def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[CheckInput]:
-    """The questions, with the reason why one is left out; a model is asked only if its words do not decide it."""
+    """The questions, each with the reason for any omission. A model is asked only about questions that pass the word
+    checks."""
     s = plan.settings
     models = (plan.judge,) if s.answerable or s.closed_book else ()
     more = [s.answerable, s.closed_book, plan.judge, s.unknown]
@@ -209,7 +211,7 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[C
     inputs = _to_check(plan, store, questions)
 
     def flow(question: CheckInput) -> Flow:
-        if question.near or question.leak:  # left out without a verdict
+        if question.near or question.leak:  # omitted without a verdict
             return Outcome("{}")
         text = plan.text(store, question.article)
         return (yield from plan.check(question.question, question.answers, text))
@@ -233,7 +235,7 @@ def checks(plan: BaragPlan, store: RowFile, questions: RowFile) -> RowsRequest[C
 
 
 def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[CheckInput]:
-    """The questions that are kept, with the checks that need no model."""
+    """The kept questions, with the checks that need no model."""
     s, shas = plan.settings, {article.id: article.sha for article in digests(store, store)}
     candidates = [
         question
@@ -259,8 +261,8 @@ def _to_check(plan: BaragPlan, store: RowFile, questions: RowFile) -> list[Check
 
 
 def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mapping[str, str]:
-    """Id → id of the first earlier question whose words overlap by at least ``least`` (0 < ``least`` <= 1); only questions
-    that are kept count.
+    """Id → id of the first earlier question with a word overlap of at least ``least`` (0 < ``least`` <= 1). Omitted questions
+    are ignored.
 
     >>> near_duplicates([("a", "Who wrote Emma?"), ("b", "Who wrote Emma"), ("c", "Who wrote Persuasion?")], 0.8)
     {'b': 'a'}
@@ -287,7 +289,7 @@ def near_duplicates(questions: Sequence[tuple[str, str]], least: float) -> Mappi
 
 
 def _check_row(plan: BaragPlan, question: CheckInput, episode: Episode | None) -> CheckedRow:
-    """The row of a question. ``episode``: of the flow that asked for verdicts, None if no model was asked."""
+    """The row of a question. ``episode``: the flow's request for verdicts; None if no model was asked."""
     answered = episode is not None and not episode.error
     checks = Checks.from_text(episode.answer) if episode and answered else Checks()
     reasons = (

@@ -1,4 +1,4 @@
-"""BARAG's chunks (arXiv:2403.00820): the paper's 1024 characters, or the 1028 of its code."""
+"""BARAG's chunks (arXiv:2403.00820): 1024 characters in the paper, 1028 in its code."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A boolean agent that decides by a threshold: a curve of quality against tokens instead of one point.
+"""A boolean agent with a decision threshold: a curve of quality against tokens instead of a single point.
 
-Every question is answered once without and once with passages. Afterwards any number that was known before the passages
-were read can decide which answer counts: the draft's confidence, its tokens' probabilities, the agreement of further
-samples, the retrieval's score.
+Each question is answered once without passages and once with them. Any number known before reading the passages can then
+select the answer: the draft's confidence, its token probabilities, its agreement with further samples, or the retrieval score.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ JUDGED = {
     "truthfulness": ("truthfulness",),
     "relevance": ("relevance",),
 }
-"""Quality → the judge's scores of which it is the mean."""
+"""Quality → the judge's scores averaged into it."""
 MEASURES = {
     "both": "mean of the judge's truthfulness and relevance, 1 to 5",
     "truthfulness": "the judge's truthfulness, 1 to 5",
@@ -77,7 +76,7 @@ MEASURES = {
     "grounded": "share of the answer's words that stand in the question's own article, 0 for one that declines",
 }
 READ_ALL = "Read all passages"
-"""The heading of the share of questions that read all passages, if drafts have read some."""
+"""Heading for the share of questions that read all passages, if drafts read some."""
 COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
@@ -174,7 +173,7 @@ def boolean_curve(request: ExperimentRequest) -> Experiment:
 def _run(
     study: Study, settings: CurveSettings, quality: str, judges: tuple[Scorer, ...]
 ) -> RunRequest:
-    """Both branches of every question, with their tokens and their worth."""
+    """A run with both branches of each question, their tokens and their worth."""
     ask, has_worth = settings.ask, quality not in JUDGED
     rule = Rule(samples=settings.samples, draft_passages=settings.draft_passages)
 
@@ -221,7 +220,7 @@ def _judges(study: Study, settings: CurveSettings) -> tuple[Scorer, ...]:
 
 
 def _quality(wish: str, study: Study, has_judge: bool) -> str:
-    """The quality that the curve shows. Raises UsageError if the questions do not allow it."""
+    """The quality measure of the curve. Raises UsageError if the questions do not support it."""
     own = study.quality
     best = "both" if has_judge else "".join(own[:1])
     quality = best if wish == "auto" else wish
@@ -240,7 +239,7 @@ def _quality(wish: str, study: Study, has_judge: bool) -> str:
 def _case(
     qid: str, branches: Branches, values: Mapping[str, Values], quality: str
 ) -> BranchedCase | None:
-    """The case of a question; None if a score or a count is unknown."""
+    """The case of a question; None if a score or token count is unknown."""
     names = JUDGED.get(quality, ("worth",))
     scores = [values.get(f"{branch}_{name}", {}).get(qid) for branch in BRANCHES for name in names]
     decision = (branches.decision,) if branches.decision else ()
@@ -274,7 +273,7 @@ def _report(
     head: Json,
     notes: list[str],
 ) -> Report:
-    """The report. ``head``: its first keys; ``notes``: those on the questions."""
+    """The report. ``head``: its first keys; ``notes``: notes on the questions."""
     seen, about = settings.draft_passages, f"{study.name}, {study.request.llm}"
     draft, full = points.never(cases, seen), points.always(cases)
     if seen:
@@ -352,7 +351,7 @@ def _trial_note(signal: str, point: CurvePoint, full: CurvePoint) -> str:
 def _tests(
     study: Study, quality: str, tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
 ) -> tuple[Table, ...]:
-    """Tests against reading always: of drafts alone, of the model's own decision, and of each threshold on the held-out
+    """Comparisons with always reading: drafts alone, the model's own decision, and each threshold on the held-out
     questions."""
     clusters = find_clusters(study.set.examples).of
     bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
@@ -366,7 +365,7 @@ def _tests(
 
 
 def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:
-    """A sentence on the cheapest threshold that is as good as reading always."""
+    """A sentence on the cheapest threshold that is as good as always reading."""
     if best is None:
         return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
     return (

@@ -1,4 +1,4 @@
-"""A model's yes or no: a boolean from a tool call, from JSON, or from words."""
+"""A model's boolean decision, read from a tool call, JSON, or plain words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TRUE, FALSE = ("true", "yes", "y", "1"), ("false", "no", "n", "0")
 
 
 def _decision(name: str, about: str, argument: str, meaning: str) -> ToolSpec:
-    """A function with one argument, true or false."""
+    """A tool with one boolean argument."""
     properties = {argument: {"type": "boolean", "description": meaning}}
     return ToolSpec(
         name, about, {"type": "object", "properties": properties, "required": [argument]}
@@ -35,9 +35,9 @@ MORE = _decision(
 
 
 def read_boolean(reply: Reply, name: str) -> bool | None:
-    """The value of the argument ``name``; None if the reply is unclear.
+    """The value of the argument ``name``; None for an unclear reply.
 
-    A tool call counts first, then JSON in the text, then its words.
+    A tool call takes precedence, then JSON in the text, then the words of the text.
 
     >>> read_boolean(Reply('Well: {"retrieve": "yes"}'), "retrieve"), read_boolean(Reply("No, thanks."), "retrieve")
     (True, False)
@@ -53,7 +53,7 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
 
 
 def _inside(value: Mapping[str, Any], name: str) -> Any:
-    """The argument, whatever the case of its letters, also inside the ``arguments`` of a call in text."""
+    """The argument ``name``, ignoring case; it may be nested in the ``arguments`` of a call written as text."""
     fields = {str(key).lower(): content for key, content in value.items()}
     if name not in fields and isinstance(
         fields.get("arguments", fields.get("parameters")), Mapping

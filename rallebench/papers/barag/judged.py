@@ -1,4 +1,4 @@
-"""BARAG's judge of truthfulness and relevance; it judges the answers of a run by the articles of their questions."""
+"""BARAG's judge of truthfulness and relevance. It judges the answers of a run against the articles of their questions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class JudgingSettings:
 
 @dataclass(frozen=True, slots=True)
 class JudgeSettings:
-    """A judge, '' for none, and its settings."""
+    """A judge and its settings; '' for no judge."""
 
     judge: str = declare_text(
         "a language model that judges truthfulness and relevance", names="llm"
@@ -78,10 +78,10 @@ def make_judge(
     branch: str = "",
     text: Callable[[Episode], str | None] = lambda episode: episode.answer,
 ) -> JudgeScorer:
-    """The judge of these settings. Raises UsageError, and BadFileError for its prompts.
+    """The judge with these settings. Raises UsageError, and BadFileError for invalid prompts.
 
-    ``examples``: each with its article, as ``articles.article_example`` makes them. ``branch``: the name of the ``text`` of an
-    episode that is judged instead of its answer; it stands before the columns.
+    ``examples``: each includes its article, as made by ``articles.article_example``. ``branch``: the judge scores an episode's
+    ``text`` instead of its answer, and its column names begin with the branch.
     """
     form = settings.judge_form
     if form == "auto":
@@ -124,7 +124,7 @@ def judge_study(
     branch: str = "",
     text: Callable[[Episode], str | None] = lambda episode: episode.answer,
 ) -> JudgeScorer:
-    """The judge of a study's answers; see ``make_judge``."""
+    """The judge of the answers in a study; see ``make_judge``."""
     return make_judge(
         study.request,
         settings.judge,
@@ -138,7 +138,7 @@ def judge_study(
 
 
 def judged_values(judgement: Episode) -> Values:
-    """The scores of one judgement, and their spread if the answer was judged more than once."""
+    """The scores of one judgement, and their spread for repeated judgements."""
     values: dict[str, float | None] = dict(judgement_scores(judgement))
     parsed = read_judgement(judgement)
     several = [single.values for single in parsed.each if not single.failure]
@@ -150,10 +150,10 @@ def judged_values(judgement: Episode) -> Values:
 
 @dataclass(frozen=True, slots=True)
 class JudgementCounts:
-    """The counts of a judge's work on a run.
+    """Counts of a judge's work on a run.
 
-    ``judged``: answers; ``replies``: single replies, of which ``unparsed_replies`` could not be read; ``unparsed``, ``failed``:
-    judgements without a score. The tokens are None where a backend counted none.
+    ``judged``: number of answers. ``replies``: number of replies, of which ``unparsed_replies`` are unreadable. ``unparsed``,
+    ``failed``: numbers of judgements without a score. Token counts are None if a backend does not count tokens.
     """
 
     judged: int
@@ -166,12 +166,12 @@ class JudgementCounts:
 
     @property
     def tokens(self) -> int | None:
-        """The judge's tokens, sent and written."""
+        """The tokens sent to the judge and written by it."""
         return sum_counts((self.judge_input_tokens, self.judge_output_tokens))
 
 
 def count_judgements(answered: RunResult, judge: Scorer) -> JudgementCounts | None:
-    """The counts of a judge's work; None if the judge failed as a whole."""
+    """The counts of a judge's work; None if the judge failed completely."""
     if judge.name not in answered.judgements:
         return None
     episodes = answered.judgements[judge.name]
@@ -191,7 +191,7 @@ def count_judgements(answered: RunResult, judge: Scorer) -> JudgementCounts | No
 
 
 def judge_notes(label: str, counts: JudgementCounts, settings: JudgingSettings) -> tuple[str, ...]:
-    """Notes for a reader of the scores."""
+    """Notes on the scores for a reader."""
     judged, replies, unread = counts.judged, counts.replies, counts.unparsed_replies
     return sentences(
         (

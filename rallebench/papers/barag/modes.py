@@ -1,4 +1,4 @@
-"""The boolean-agent study on articles with questions: several ways of answering, their costs, and a judge's scores."""
+"""The boolean-agent study on articles with questions: several ways to answer, their costs, and a judge's scores."""
 
 from __future__ import annotations
 
@@ -67,9 +67,9 @@ LABELS = {
 }
 OTHER = {"embedding_tokens": "Embedding tokens", "judge_tokens": "Judge tokens"}
 ALONE = frozenset(("baseline", "gt"))
-"""The modes that do not search."""
+"""The modes without a search."""
 DECIDING = frozenset(("basic", "advanced"))
-"""The modes that ask the model whether to search."""
+"""The modes in which the model decides to search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +154,9 @@ def modes(request: ExperimentRequest) -> Experiment:
 PRINTED = {"baseline": "Baseline", "naive": "NRAG", "advanced": "BARAG"}
 """Way to answer → its name in the paper's Tables II and III."""
 SETS = {"A_r_first300": "barag_table2", "A_r": "barag_table2", "A_f": "barag_table3"}
-"""Set of articles → the paper's table of its ways to answer."""
+"""Set of articles → the paper's table of answers for it."""
 OFFICIAL_SETS = {"A_r": "A_r_first300"}
-"""Set → the part of it that the paper measured."""
+"""Set → the subset measured in the paper."""
 ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
 """Way to answer → its columns in Table I."""
 
@@ -164,7 +164,7 @@ ALONE_COLUMNS = {"baseline": ("A_r", "A_d", "A_f"), "gt": ("A_f_GT",)}
 def _own_rows(
     study: Study, judge: str, results: Mapping[str, RunResult], summaries: Mapping[str, Summary]
 ) -> Iterator[OwnRow]:
-    """Our rows of Tables I to III, with a judge's scores, for the paper's own sets of articles."""
+    """Our rows of Tables I to III with a judge's scores, for the paper's own article sets."""
     request, name = study.request, study.name.removesuffix("_first300")
     index = study.agent.retriever
     differs = differs_by(
@@ -197,7 +197,7 @@ def _own_rows(
 def _table(
     title: str, summaries: Mapping[str, Summary], results: Mapping[str, RunResult], study: Study
 ) -> Table:
-    """Tables II and III, with the measures that need no judge."""
+    """A table like Tables II and III, with added measures that need no judge."""
     names = (*study.quality, "declined")
     bare = runs_table(title, summaries)
     rows = tuple(
@@ -207,7 +207,7 @@ def _table(
 
 
 def _other_tokens(title: str, counts: Mapping[str, Mapping[str, int | None]]) -> tuple[Table, ...]:
-    """The tokens of encoders and of the judge, if any were counted."""
+    """The tokens of encoders and of the judge, if counted."""
     names = [name for name in OTHER if any(each.get(name, 0) != 0 for each in counts.values())]
     if not names:
         return ()
@@ -220,7 +220,7 @@ def _run(study: Study, mode: str, rule: Rule, judge: Scorer | None) -> RunReques
     settings: Json = {"mode": mode}
     flow = MODES.get(mode, uncertain_agent)
     if mode == "uncertain":
-        # Samples are drawn only for agreement, and then at least three.
+        # Samples are drawn only for agreement, which needs at least three.
         samples = max(3, rule.samples) if rule.signal == "agreement" else 0
         rule = replace(rule, samples=samples)
         settings = {"mode": mode, **object_json(rule)}
@@ -255,7 +255,7 @@ def _notes(mode: str, answered: RunResult) -> Iterator[str]:
 
 
 def _saving(summaries: Mapping[str, Summary]) -> list[str]:
-    """The tokens of every agent compared with reading always."""
+    """The tokens used by each agent, compared with always reading."""
     always = summaries.get("naive")
     if always is None or not always.n_in or not always.n_out:
         return []

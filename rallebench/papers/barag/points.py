@@ -1,9 +1,9 @@
-"""Quality against tokens at every threshold, from one run in which every question has both branches.
+"""Quality against tokens at every threshold, from one run with both branches of each question.
 
-A case has the worth and the cost of its draft and of its answer with passages, and the signals by which an agent could
-choose between them. Each threshold of each signal is a sum over the cases; nothing is asked again. The published runs have
-a scored answer to every question without retrieval, with retrieval, and by the agent; its decisions are compared with a
-coin that reads as often, and with the better answer each time.
+A case holds the worth and cost of its draft and of its answer with passages, and the signals an agent could use to choose
+between them. The point for a threshold is a sum over the cases and needs no further requests. The published runs include a
+scored answer to each question without retrieval, with retrieval, and by the agent. Its decisions are compared with random
+reading at the same rate, and with choosing the better answer each time.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from rallebench.papers.barag.workflow_uncertain import reads
 
 Tokens = tuple[int, int]
 STEPS = 10
-"""An automatic curve cuts at every tenth of the questions."""
+"""Number of steps in an automatic curve; each adds a tenth of the questions."""
 FEWEST = 20
-"""The fewest questions that are divided into one half to choose a threshold and one half to test it."""
+"""Fewest questions to split into two halves, one to choose a threshold and one to test it."""
 ENOUGH = 0.99
-"""A point is as good as reading always if it keeps this share of its quality."""
+"""Share of the quality of always reading that counts as equally good."""
 
 
 @dataclass(frozen=True, slots=True)
 class BranchedCase:
-    """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) of the draft, its further samples, the
+    """One question. ``*_worth``: higher is better. ``*_tokens``: (sent, written) for the draft, its further samples, the
     yes-or-no question, and the answer with passages. ``signals``: name → value, None if unknown. ``wants``: the model's own
-    decision, None if it was not asked or was unclear."""
+    decision; None if it was not asked or the reply was unclear."""
 
     qid: str
     draft_worth: float
@@ -49,8 +49,8 @@ class BranchedCase:
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """A way of choosing, over all cases. ``threshold``: None for a choice without one; ``share``: of questions that read;
-    ``coin``: the quality of reading as many at random; ``worth``: question → the quality of its answer."""
+    """A choice of answers over all cases. ``threshold``: None without a threshold; ``share``: the share of questions that read
+    passages; ``coin``: the quality of random reading at the same rate; ``worth``: question → the quality of its answer."""
 
     name: str
     threshold: float | None
@@ -63,7 +63,7 @@ class CurvePoint:
 
     @property
     def tokens(self) -> int:
-        """The tokens sent and written, over all questions."""
+        """The tokens sent and written, summed over all questions."""
         return self.n_in + self.n_out
 
     def to_json(self) -> Json:
@@ -80,18 +80,19 @@ class CurvePoint:
 
 
 def never(cases: Sequence[BranchedCase], seen: int = 0) -> CurvePoint:
-    """Drafts only. ``seen``: the number of passages that a draft has read; the name says so, as this is not without retrieval."""
+    """Drafts only. ``seen``: the number of passages read for a draft. The name includes it, since such drafts use
+    retrieval."""
     name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
     return _point(name, cases, [False] * len(cases))
 
 
 def always(cases: Sequence[BranchedCase]) -> CurvePoint:
-    """Passages for every question, without a draft."""
+    """Answers with passages for every question, without a draft."""
     return _point("always", cases, [True] * len(cases))
 
 
 def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
-    """The better branch of every question, or the cheaper one of two that are worth the same; no agent can do better."""
+    """The better branch of each question, or the cheaper one if both are equal: an upper bound for agents."""
     better = [
         (case.read_worth, -sum(case.read_tokens)) > (case.draft_worth, -sum(case.draft_tokens))
         for case in cases
@@ -100,7 +101,7 @@ def oracle(cases: Sequence[BranchedCase]) -> CurvePoint:
 
 
 def model_asked(cases: Sequence[BranchedCase]) -> CurvePoint:
-    """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model said no."""
+    """BARAG's advanced agent: the draft, the yes-or-no question, and passages unless the model answered no."""
 
     def cost(case: BranchedCase, read: bool) -> Tokens:
         return _add(case.draft_tokens, case.decision_tokens, *[case.read_tokens] * read)
@@ -111,10 +112,11 @@ def model_asked(cases: Sequence[BranchedCase]) -> CurvePoint:
 def curve(
     cases: Sequence[BranchedCase], signal: str, thresholds: Sequence[float] = ()
 ) -> tuple[CurvePoint, ...]:
-    """One point per threshold, fewest questions read first; of thresholds that read the same questions, the first.
+    """One point per threshold, fewest reading questions first. Among thresholds that read for the same questions, the first is
+    used.
 
-    A certainty costs its draft (and its samples) even if passages are read afterwards; the score of a retrieval costs
-    nothing.
+    A signal from the draft costs the draft (and its samples) even if passages are read afterwards. A retrieval score costs no
+    tokens.
     """
 
     def cost(case: BranchedCase, read: bool) -> Tokens:
@@ -131,7 +133,7 @@ def curve(
 
 
 def cuts(cases: Sequence[BranchedCase], signal: str) -> tuple[float, ...]:
-    """Thresholds at which none, a tenth, … all of the questions read.
+    """Thresholds at which 0 %, 10 %, … 100 % of the questions read passages.
 
     >>> cuts([BranchedCase(str(n), 0, 0, (0, 0), (0, 0), signals={"confidence": n / 4}) for n in range(3)], "confidence")
     (0.0, 0.25, 0.5, 0.5001)
@@ -147,9 +149,9 @@ def cuts(cases: Sequence[BranchedCase], signal: str) -> tuple[float, ...]:
 
 
 def signal_auroc(cases: Sequence[BranchedCase], signal: str) -> float | None:
-    """The area under the ROC curve of a signal for the questions that passages help; 0.5 is chance.
+    """The area under the ROC curve of a signal for questions improved by passages; 0.5 is chance.
 
-    None if passages help all questions or none, or if the signal is unknown for some.
+    None if passages improve all questions or none, or if the signal is unknown for some.
     """
     from scipy.stats import mannwhitneyu
 
@@ -164,16 +166,17 @@ def signal_auroc(cases: Sequence[BranchedCase], signal: str) -> float | None:
 
 
 def as_good(points: Sequence[CurvePoint], best: CurvePoint) -> CurvePoint | None:
-    """The cheapest point that keeps 99 % of the quality of ``best``, if it is cheaper than it."""
+    """The cheapest point with 99 % of the quality of ``best``; None unless it is cheaper than ``best``."""
     goal = (best.quality.value or 0) * ENOUGH
     good = [p for p in points if (p.quality.value or 0) >= goal and p.tokens < best.tokens]
     return min(good, key=lambda point: point.tokens, default=None)
 
 
 def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, CurvePoint] | None:
-    """(the point, reading always) over every second question, with the threshold that is ``as_good`` on the others.
+    """(the point, always reading) over every second question. The threshold is the one that is ``as_good`` on the other
+    questions.
 
-    None for fewer than 20 questions, or if no threshold is as good.
+    None for fewer than 20 questions, or if no threshold is good enough.
     """
     mine, others = cases[::2], cases[1::2]
     if len(cases) < FEWEST:
@@ -186,12 +189,12 @@ def held_out(cases: Sequence[BranchedCase], signal: str) -> tuple[CurvePoint, Cu
 
 
 def choice_point(cases: Sequence[BranchedCase]) -> CurvePoint:
-    """The point of a choice between these two answers by ``wants``, without the price of choosing."""
+    """The point of choosing between the two answers by ``wants``, excluding the cost of the decision."""
     return _point("choice", cases, [bool(case.wants) for case in cases])
 
 
 def _either(case: BranchedCase, read: bool) -> Tokens:
-    """The price of one branch alone."""
+    """The cost of one branch alone."""
     return case.read_tokens if read else case.draft_tokens
 
 
@@ -226,7 +229,8 @@ CHOICE_NOTE = (
 def choice_table(
     title: str, never_run: BaragRun, always_run: BaragRun, agent: BaragRun
 ) -> Table | None:
-    """Never, always, the agent, its choice alone, and the better answer each time; None if no question is in all three."""
+    """A comparison of never reading, always reading, the agent, its choice alone, and the better answer each time. None if the
+    runs share no question."""
     scored = [
         {
             key: row

@@ -1,5 +1,5 @@
-"""Run files in BARAG's form, JSON lines with a scored answer each, and their sums: two means, tokens, retrievals, perfect answers,
-and the histogram of truthfulness + relevance."""
+"""Run files in BARAG's form, JSON lines with one scored answer each, and their summaries: two means, tokens, retrievals,
+perfect answers, and the histogram of truthfulness + relevance."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ NEEDED = ("title", "question", "answer")
 JSON_NAMES = {"n_in": "n_input_tokens", "n_out": "n_output_tokens"}
 NUMBERS = ("n_input_tokens", "n_output_tokens", "truthfulness", "relevance")
 MAX_TOKEN_COUNT = 1e15
-"""The largest number of tokens that is accepted."""
+"""The largest accepted token count."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerRow:
-    """An answer. Scores are None if they could not be read, tokens if the backend counts none. ``retrieved``: the file's own
-    flag; the published naive runs have a context without it."""
+    """An answer. Unreadable scores and uncounted tokens are None. ``retrieved``: the flag stored in the file; the published
+    naive runs have a context but no flag."""
 
     id: str
     title: str
@@ -47,19 +47,20 @@ class AnswerRow:
 
     @property
     def read(self) -> bool:
-        """True if the model was given passages. Two published runs keep the draft as the context where it was not."""
+        """True if the model was given passages. Two published runs store the draft as the context of answers without
+        passages."""
         return self.retrieved or self.context.startswith(JOIN)
 
     @property
     def total(self) -> float | None:
-        """Truthfulness + relevance, 2 to 10; None where a score is missing."""
+        """Truthfulness + relevance, 2 to 10; None if either is missing."""
         scores = (self.truthfulness, self.relevance)
         return None if None in scores else sum(score or 0 for score in scores)
 
 
 @dataclass(frozen=True, slots=True)
 class WholeRun:
-    """The figures of a whole run, of which a file may hold a part. ``document``: as the manifest has them."""
+    """Figures for a whole run, which a file may contain only in part. ``document``: the figures from the manifest."""
 
     n: int
     truthfulness: float | None = None
@@ -71,7 +72,7 @@ class WholeRun:
     document: Json = field(default_factory=dict)
 
     def figure(self, name: str) -> float | None:
-        """The figure of a field, None for one that the manifest lacks."""
+        """The value of a field; None if the manifest does not have it."""
         value: float | None = getattr(self, name)
         return value
 
@@ -88,7 +89,7 @@ class ManifestLine:
 
     @property
     def whole(self) -> WholeRun | None:
-        """The figures of the whole run, None if the manifest has none."""
+        """The figures of the whole run; None if the manifest has none."""
         if not self.whole_run_stats:
             return None
         document = {**self.whole_run_stats, "n": self.n_total}
@@ -97,7 +98,7 @@ class ManifestLine:
 
 @dataclass(frozen=True, slots=True)
 class BaragRun:
-    """A run file. ``whole``: the figures of the run that it is a part of, None if they are not known."""
+    """A run file. ``whole``: the figures of the whole run; None if unknown."""
 
     name: str
     dataset: str
@@ -107,7 +108,7 @@ class BaragRun:
 
 
 def read_runs(folder: str) -> tuple[BaragRun, ...]:
-    """Every run file of a folder, or one file, by name. Raises UsageError, BadFileError."""
+    """All run files in a folder, or one file, sorted by name. Raises UsageError, BadFileError."""
     mend = Hint("set", "runs=FOLDER")
     path = Path(folder).expanduser()
     if not folder.strip():
@@ -125,7 +126,7 @@ def read_runs(folder: str) -> tuple[BaragRun, ...]:
 
 
 def _manifest(folder: Path) -> dict[str, ManifestLine]:
-    """Run → its line of the manifest, which lies beside the runs or above them."""
+    """Run → its line in the manifest, which is beside the runs or one folder above."""
     path = next((p for p in (folder / MANIFEST, folder.parent / MANIFEST) if p.is_file()), None)
     if path is None:
         return {}
@@ -174,7 +175,7 @@ class StoredAnswer:
 
 
 def _row(row: Json, where: str) -> AnswerRow:
-    """The answer of a line; absent numbers are None, an absent flag is False. Raises BadFileError."""
+    """The answer in a line; absent numbers are None, an absent flag is False. Raises BadFileError."""
     for key in NEEDED:
         if not isinstance(row.get(key), str):
             raise BadFileError(
@@ -199,8 +200,8 @@ def _row(row: Json, where: str) -> AnswerRow:
 
 
 def _must_be(key: str, value: Any) -> str:
-    """The permitted values of a number or the flag in words, '' if its value is permitted. Text is refused for the flag, as
-    "no" would count as true."""
+    """The permitted values of a field, in words; '' for a valid value. Text is invalid for the flag, since "no" would count as
+    true."""
     if value is None:
         return ""
     is_number = isinstance(value, (int, float))
@@ -211,11 +212,11 @@ def _must_be(key: str, value: Any) -> str:
 
 
 Key = tuple[str, str, int]
-"""Title, question, and the number of its repetition; BARAG's A_f asks some questions twice."""
+"""Title, question, and repetition number; BARAG's A_f contains some questions twice."""
 
 
 def by_question(rows: Iterable[AnswerRow]) -> dict[Key, AnswerRow]:
-    """The rows by question, repetitions included, to match runs over the same questions."""
+    """The rows by question, including repetitions, to match runs over the same questions."""
     repetitions: Counter[tuple[str, str]] = Counter()
     keyed = {}
     for row in rows:
@@ -226,14 +227,14 @@ def by_question(rows: Iterable[AnswerRow]) -> dict[Key, AnswerRow]:
 
 
 def lines(rows: Sequence[AnswerRow]) -> Iterator[str]:
-    """The rows as the lines of a run file."""
+    """The rows as lines of a run file."""
     return json_lines(
         {JSON_NAMES.get(name, name): value for name, value in asdict(row).items()} for row in rows
     )
 
 
 BINS = tuple(range(2, 11))
-"""Unit bins, centred on these."""
+"""Bins of width 1, centred on these values."""
 COLUMNS = (
     "Truthfulness",
     "Relevance",
@@ -248,8 +249,9 @@ PERFECT = 5
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The sums of a run. ``n_in``, ``n_out``: None if a backend counted no tokens. ``retrieved``: number of answers given with
-    passages; ``flagged``: number with the file's own flag; ``scored``: number with scores, which the means are over."""
+    """The summary of a run. ``n_in``, ``n_out``: None if a backend does not count tokens. ``retrieved``: number of answers
+    with passages; ``flagged``: number with the file's own flag; ``scored``: number of scored answers, over which the means are
+    taken."""
 
     n: int
     scored: int
@@ -265,7 +267,7 @@ class Summary:
 
     @property
     def cells(self) -> tuple[Any, ...]:
-        """A row of a table, in the order of ``COLUMNS``."""
+        """A table row, in the order of ``COLUMNS``."""
         scores = (self.truthfulness, self.relevance) if self.scored else (None, None)
         perfect = self.perfect if self.scored else None
         return (*scores, self.n_in, self.n_out, self.retrieved, perfect, self.n)
@@ -308,7 +310,7 @@ def summarize(rows: Sequence[AnswerRow]) -> Summary:
 
 
 def find_bin(total: float) -> int:
-    """The bin of a sum of two scores; a sum between two bins falls in the upper.
+    """The bin of a sum of two scores; a sum between two bins goes into the upper one.
 
     >>> find_bin(2), find_bin(9.5), find_bin(10)
     (2, 10, 10)
@@ -317,19 +319,19 @@ def find_bin(total: float) -> int:
 
 
 def sum_counts(counts: Iterable[int | None]) -> int | None:
-    """The sum, None if a count is unknown."""
+    """The sum; None if any count is unknown."""
     known = list(counts)
     return None if None in known else sum(count or 0 for count in known)
 
 
 def runs_table(title: str, rows: Mapping[str, Summary]) -> Table:
-    """Tables II and III: a row per way of answering."""
+    """A table like Tables II and III, with one row per way to answer."""
     cells = tuple((name, *summary.cells) for name, summary in rows.items())
     return Table(title, ("Run", *COLUMNS), cells)
 
 
 def histogram_plot(title: str, rows: Mapping[str, Summary]) -> Figure:
-    """Truthfulness + relevance in unit bins; the name of a series holds its mean."""
+    """Truthfulness + relevance in bins of width 1; series names include the mean."""
     series = {
         f"{name} (mean {summary.total:.2f})": tuple(
             (str(center), count) for center, count in summary.histogram.items()

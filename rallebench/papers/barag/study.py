@@ -1,4 +1,4 @@
-"""The common parts of the suites of the study: questions, settings of the agent, worth and cost of an answer."""
+"""Shared parts of the study's suites: questions, agent settings, and the worth and cost of an answer."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class DataSettings:
 
 @dataclass(frozen=True, slots=True)
 class AskingSettings:
-    """The settings of the agent in a suite."""
+    """The agent settings of a suite."""
 
     mode: ModeSettings = declare_group(ModeSettings)
     calls: str = declare_text(
@@ -103,7 +103,7 @@ DEFINITIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Study:
-    """A request whose questions are read and whose settings are checked."""
+    """A request with its questions read and its settings checked."""
 
     request: ExperimentRequest
     asking: AskingSettings
@@ -117,7 +117,7 @@ class Study:
 
     @property
     def quality(self) -> tuple[str, ...]:
-        """The measures of an answer without a judge, the best first."""
+        """The answer measures that need no judge, best first."""
         return ("f1", "em") if self.set.answers else ("grounded",) if self.set.articles else ()
 
     @property
@@ -130,7 +130,7 @@ class Study:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The settings of the agent that change an answer, for a run's fingerprint."""
+        """The agent settings that affect answers, for the fingerprint of a run."""
         settings = asdict(self.agent)
         unset = () if self.agent.draft_llm else ("draft_llm",)
         return {key: settings[key] for key in settings if key not in ("llm", "retriever", *unset)}
@@ -150,11 +150,11 @@ class Study:
         decides: bool = False,
         drafts: bool = False,
     ) -> RunRequest:
-        """The run of the questions, or of ``examples``, by ``flow(question, agent=agent)``.
+        """The run of the questions, or of ``examples``, with ``flow(question, agent=agent)``.
 
-        ``settings``: the flow's own that change an answer; ``score``, ``columns``, ``judges``: see ``scored_run``.
-        ``searches``: the flow reads the index; ``decides``: it asks the model for decisions; ``drafts``: it drafts or
-        decides with the agent's ``drafter``. With ``calls=auto`` a model that drops tools is asked for decisions in words.
+        ``settings``: the flow's own settings that affect answers; ``score``, ``columns``, ``judges``: see ``scored_run``.
+        ``searches``: the flow uses the index; ``decides``: it asks the model for decisions; ``drafts``: it drafts or decides
+        with the agent's ``drafter``. With ``calls=auto``, a model that ignores tools is asked for decisions in words.
         """
         settings = {**self.settings, **settings, **self.wording.run_settings}
         llms = dict.fromkeys((self.request.llm, *(self.agent.drafter,) * drafts))
@@ -171,7 +171,7 @@ class Study:
             llm = backends.llms.get(self.agent.drafter)
 
             def make_flow(question: Question) -> Flow:
-                takes = always or getattr(llm, "calls_tools", True)  # a server is asked only now
+                takes = always or getattr(llm, "calls_tools", True)  # contact the server only now
                 agent = self.agent if takes else replace(self.agent, calls="text")
                 return flow(question, agent=agent)
 
@@ -192,7 +192,7 @@ def read_study(
 ) -> Study:
     """Read the questions and check the settings. Raises UsageError.
 
-    ``judged``: the judge's prompts are read, too; ``retrieves``: an index is needed.
+    ``judged``: also read the judge's prompts; ``retrieves``: require an index.
     """
     mode, workspace = asking.mode, request.workspace
     questions = read_set(find_file(workspace.data(data.data, DATA_IS), data.set), request.limit)
@@ -206,11 +206,11 @@ def read_study(
             hint=Hint("build-index", "barag"),
         )
     if data.index:
-        workspace.retriever(data.index)  # raises UsageError for an unknown one
+        workspace.retriever(data.index)  # raises UsageError for an unknown index
     read = [("suites/barag", name) for name in PROMPTS]
     wording = find_wording(asking.prompts, [*read, *(JUDGE_PROMPTS if judged else ())])
     if asking.draft_llm:
-        workspace.llm(asking.draft_llm)  # raises UsageError for an unknown one
+        workspace.llm(asking.draft_llm)  # raises UsageError for an unknown model
     by_default = "tools" if behind_api(request, asking.draft_llm or request.llm) else "text"
     agent = BaragAgent(
         request.llm,
@@ -230,7 +230,7 @@ def read_study(
 
 
 def with_references(questions: ArticleSet, path: str) -> ArticleSet:
-    """The set with a run's perfect answers as gold answers, by title and question. Raises UsageError."""
+    """The set with a run's perfect answers as gold answers, matched by title and question. Raises UsageError."""
     perfect = {
         (row.title, row.question): row.answer
         for run in read_runs(path)
@@ -254,7 +254,7 @@ def with_references(questions: ArticleSet, path: str) -> ArticleSet:
 
 
 def sum_tokens(steps: Iterable[Step]) -> tuple[int | None, int | None]:
-    """(sent, written) over all calls of a language model; None if a backend did not count them."""
+    """(tokens sent, tokens written) over all language model calls; None if a backend does not count them."""
     calls = [step for step in steps if isinstance(step.request, Generate)]
     return sum_counts(map(step_prompt_tokens, calls)), sum_counts(
         map(step_completion_tokens, calls)
@@ -262,7 +262,7 @@ def sum_tokens(steps: Iterable[Step]) -> tuple[int | None, int | None]:
 
 
 def answer_costs(episode: Episode) -> Values:
-    """The tokens of an episode, None if a backend did not count them; ``retrieved`` and ``undecided`` are 1 or 0."""
+    """The tokens of an episode, None if a backend does not count them; ``retrieved`` and ``undecided`` are 1 or 0."""
     sent, written = sum_tokens(episode.steps)
     return {
         "n_input_tokens": sent,
@@ -274,7 +274,7 @@ def answer_costs(episode: Episode) -> Values:
 
 
 def with_articles(study: Study) -> tuple[Example, ...]:
-    """The questions, each with its own article as the only passage, cut as for the judge."""
+    """The questions, each with its own article as the only passage, shortened as for the judge."""
 
     def with_article(example: Example) -> Example:
         text, title = example.gold.reference[:ARTICLE_CHARACTERS], str(example.record["title"])
@@ -302,7 +302,7 @@ def answer_worth(study: Study, example: Example, answer: str) -> Values:
 
 
 def shared_words(answer: str, article: str) -> float:
-    """Share of the answer's words that occur in the article.
+    """The share of an answer's words that occur in the article.
 
     >>> shared_words("the red car", "A red house."), shared_words("", "x")
     (0.5, 0.0)
@@ -317,7 +317,7 @@ def has_read(episode: Episode) -> bool:
 
 
 def answer_rows(study: Study, result: RunResult) -> list[AnswerRow]:
-    """The answers of a run as rows of a run file, with a judge's scores if there are any."""
+    """The answers of a run as rows of a run file, with any judge's scores."""
     truthfulness, relevance = (result.values.get(name, {}) for name in SCORES)
     return [
         _row(study, example, result.episodes[qid], (truthfulness.get(qid), relevance.get(qid)))
@@ -329,7 +329,7 @@ def answer_rows(study: Study, result: RunResult) -> list[AnswerRow]:
 def _row(
     study: Study, example: Example, episode: Episode, scores: tuple[float | None, float | None]
 ) -> AnswerRow:
-    """The row of an answer. In the original the flag is false if retrieval is not a decision."""
+    """The row of an answer. In the original, the flag is false for modes without a retrieval decision."""
     sent, written = sum_tokens(episode.steps)
     read = has_read(episode)
     title = str(example.record.get("title") or "")

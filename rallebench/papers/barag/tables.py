@@ -1,8 +1,8 @@
-"""Tables I to III of the boolean-agent study (arXiv:2403.00820) from run files; no model is asked.
+"""Tables I to III of the boolean-agent study (arXiv:2403.00820) from run files, without asking a model.
 
-The published data may hold only a part of each run: the means over the rows present are shown beside the figures of the
-whole run, if a manifest gives them, and beside the printed ones. A printed cell agrees with a figure if rounding the figure
-to the cell's digits gives the cell.
+The published data may contain only part of each run. The means over the available rows are shown beside the printed figures
+and, if a manifest provides them, the figures of the whole run. A printed cell agrees with a figure if it equals the figure
+rounded to the cell's digits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ RUNS: Mapping[str, Mapping[str, str]] = {
         "BARAG": "A_f_20240125_112730",
     },
 }
-"""Table → label of a row → the released run behind it, '' if its answers were not released."""
+"""Table → row label → the released run behind it; '' if its answers were not released."""
 
 
 ALWAYS = "retrieval is by definition, the file's own flag is 0"
@@ -67,7 +67,7 @@ Runs = Mapping[str, tuple[BaragRun, Summary]]
 
 
 class Printed(NamedTuple):
-    """A printed row. ``run``: '' if it was not released; ``cells``: key of ``HEAD`` → the text of the cell."""
+    """A printed row. ``run``: its released run, or ''; ``cells``: key of ``HEAD`` → the text of the cell."""
 
     label: str
     run: str
@@ -77,7 +77,7 @@ class Printed(NamedTuple):
 def printed_rows(name: str) -> tuple[Printed, ...]:
     """The rows of a printed table, such as ``Table II``."""
     table, runs = published_table(f"barag_table{name.count('I')}"), RUNS[name]
-    if name == "Table I":  # printed with a column for every set of articles
+    if name == "Table I":  # printed with one column for each article set
         cells = {
             label: {row.settings["metric"]: table.cell_text(row, label) for row in table.rows}
             for label in runs
@@ -94,7 +94,7 @@ def printed_rows(name: str) -> tuple[Printed, ...]:
 
 
 def printed_table(name: str, runs: Runs) -> Table:
-    """One printed table, with three lines for a row (rows present, whole run, printed) and a verdict on the last two."""
+    """One printed table. Each row has three lines (available rows, whole run, printed) and a verdict on the last two."""
     rows: list[tuple[Any, ...]] = []
     fields = tuple(printed_rows(name)[0].cells)
     for printed in printed_rows(name):
@@ -118,7 +118,7 @@ def printed_table(name: str, runs: Runs) -> Table:
 
 
 def _wrong(printed: Printed, whole: WholeRun) -> Iterator[tuple[str, str, float]]:
-    """(field, printed cell, value of the whole run) of every cell that disagrees with the whole run."""
+    """(field, printed cell, value of the whole run) of each cell that disagrees with the whole run."""
     for field, cell in printed.cells.items():
         value = whole.figure(field)
         if value is not None and not agrees(cell, value):
@@ -126,7 +126,7 @@ def _wrong(printed: Printed, whole: WholeRun) -> Iterator[tuple[str, str, float]
 
 
 def exact(value: float | None) -> str | int | None:
-    """A mean with the four digits that the manifest has; a count unchanged."""
+    """A mean with the manifest's four digits; a count unchanged."""
     return f"{value:.4f}" if isinstance(value, float) else value
 
 
@@ -156,7 +156,7 @@ def disagreements(printed: Printed, runs: Runs) -> Iterator[str]:
 
 
 def agrees(cell: str, value: float | None) -> bool:
-    """Return whether a printed cell is the value, rounded either way at a half.
+    """Return whether a printed cell equals the value, with halves rounded either way.
 
     >>> agrees("3.9", 3.9033), agrees("14k", 13883), agrees("2.48", 2.4863), agrees("4.67", 4.685)
     (True, True, False, False)
@@ -228,7 +228,7 @@ def tables(request: ExperimentRequest) -> Experiment:
 
 
 def _tests(runs: Runs) -> tuple[Table, ...]:
-    """The ways of answering in Tables II and III compared, on the questions that both files hold."""
+    """Comparisons of the ways to answer in Tables II and III, on the questions in both files."""
     sides: dict[tuple[str, str], Sides] = {}
     for table in ("Table II", "Table III"):
         rows = {
@@ -282,7 +282,7 @@ def _notes(runs: Runs) -> Iterator[str]:
 
 
 def _costs(runs: Runs) -> Iterator[str]:
-    """A sentence on the tokens of the agent compared with retrieving always, for whole runs if they are known."""
+    """A sentence on the agent's tokens compared with always retrieving, for whole runs if known."""
     for table, label in (("Table II", "A_r"), ("Table III", "A_f")):
         names = [RUNS[table][way] for way in ("NRAG", "BARAG")]
         if not runs.keys() >= set(names):
@@ -298,7 +298,7 @@ def _costs(runs: Runs) -> Iterator[str]:
 
 
 def _choices(runs: Runs) -> Iterator[Table]:
-    """The published agents compared with a coin and with the better answer each time."""
+    """The published agents compared with random reading and with the better answer each time."""
     for table in ("Table II", "Table III"):
         names = list(RUNS[table].values())
         if all(name in runs for name in names):

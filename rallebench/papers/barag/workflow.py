@@ -47,12 +47,12 @@ BLANK, TOO_LONG, NO_CALL = "blank", "too long", "no call"
 UNDECIDED = "The decision could not be read, so passages are fetched."
 SORRY_LONG = f"Your question has more than {LONGEST_QUERY} characters; please ask a shorter one."
 SORRY_CALL = "Sorry, somethings wrong, try again later (getContext)."
-"""The answer of the published basic agent, in its spelling, if the model calls no function."""
+"""The published basic agent's answer, in its own spelling, if the model calls no function."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompts:
-    """The texts of the agents: two system prompts, and two decisions asked for in words."""
+    """The texts of the agents: two system prompts, and two decision prompts for models that answer in words."""
 
     naive: str
     basic: str
@@ -62,12 +62,12 @@ class Prompts:
 
 @dataclass(frozen=True, slots=True)
 class BaragAgent:
-    """The settings of all modes. ``temperature``: of answers (decisions are greedy; None leaves it to the model).
+    """The settings of all modes. ``temperature``: for answers; None uses the model's default. Decisions are greedy.
 
     ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two user
-    messages, ``merged`` sends system prompt, context and query as one. ``history``: earlier turns are sent. ``logprobs``:
-    the model returns them. ``draft_llm``: a cheaper model that drafts and decides, '' for ``llm``; an answer without
-    passages is then its draft.
+    messages, ``merged`` sends system prompt, context and query as one. ``history``: send earlier turns. ``logprobs``: request
+    token probabilities. ``draft_llm``: a cheaper model that drafts and decides, '' for ``llm``; an answer without passages is
+    its draft.
     """
 
     llm: str
@@ -119,7 +119,8 @@ MODE_FORM = dataclass_form(ModeSettings)
 
 
 def refusal(question: Question) -> Outcome | None:
-    """The outcome without a request: no answer to a blank query, an apology for a query that is too long."""
+    """The outcome of a query that is not sent: no answer to a blank query, an apology for a query that is too long. None for
+    other queries."""
     if not question.text.strip():
         return Outcome("", BLANK)
     return Outcome(SORRY_LONG, TOO_LONG) if len(question.text) > LONGEST_QUERY else None
@@ -128,7 +129,7 @@ def refusal(question: Question) -> Outcome | None:
 def register_mode(
     name: str, *, form: Mapping[str, Setting] = MODE_FORM, needs_retriever: bool = True
 ) -> Callable[[Callable[..., Flow]], Callable[..., Flow]]:
-    """Register ``flow(question, *, agent, …)`` as a workflow that refuses a blank or too long query."""
+    """Register ``flow(question, *, agent, …)`` as a workflow that refuses blank and too long queries."""
 
     def register(flow: Callable[..., Flow]) -> Callable[..., Flow]:
         @wraps(flow)
@@ -214,14 +215,14 @@ MODES = {
 
 
 def draft(question: Question, agent: BaragAgent, *, seed: int | None = None) -> SubFlow[Reply]:
-    """The bare query, without a system prompt."""
+    """Send the bare query, without a system prompt."""
     sent = (*_history(question, agent), Message("user", question.text))
     drafting = replace(agent, llm=agent.drafter)
     return (yield _answering(drafting, sent, Evidence(question.text), seed))
 
 
 def more_information(question: Question, drafted: Reply, agent: BaragAgent) -> SubFlow[bool | None]:
-    """Return whether the model could have answered better with more information; the function is forced."""
+    """Return whether more information would have improved the answer, according to the model; the function call is forced."""
     turn = Message("user", question.text), Message("assistant", drafted.text)
     sent = (*_history(question, agent), *turn)
     words = agent.prompts.advanced_decide
@@ -246,14 +247,14 @@ def answer(
 def decision(
     sent: tuple[Message, ...], tool: ToolSpec, name: str, agent: BaragAgent, words: str, choice: str
 ) -> SubFlow[bool | None]:
-    """One greedy decision; ``choice`` is ``auto`` or the name of a forced function. None: it cannot be parsed."""
+    """One greedy decision; None if it cannot be parsed. ``choice``: ``auto`` or the name of a forced function."""
     if agent.calls == "text":
         sent = _append_words(sent, words)
         reply = yield Generate(
             agent.drafter, sent, max_tokens=64, temperature=0.0, seed=agent.seed, roomy=True
         )
     else:
-        # Without tool_choice a model decides by itself, which is "auto".
+        # without tool_choice, a model decides by itself, which is "auto"
         forced = {"tool_choice": {"type": "function", "function": {"name": choice}}}
         reply = yield Generate(
             agent.drafter,
@@ -271,7 +272,7 @@ def decision(
 
 
 def context_text(hits: Sequence[Hit]) -> str:
-    """The text of all chunks, '' without chunks. Each begins with its title unless the index has added it.
+    """The text of all chunks; '' without chunks. Each chunk begins with its title, unless the index already includes it.
 
     >>> from rallebench.core.types import Passage
     >>> context_text([Hit(Passage("1", "Title: A\\none"), 2.0), Hit(Passage("2", "two", "B"), 1.0)])
@@ -288,7 +289,7 @@ def context_text(hits: Sequence[Hit]) -> str:
 def lay_out(
     system: str, history: Sequence[Message], texts: Sequence[str], agent: BaragAgent
 ) -> tuple[Message, ...]:
-    """System prompt, history, then one user message per text; only the original sends empty texts."""
+    """System prompt, history, then one user message per text; empty texts are sent only in the original layout."""
     contents = list(texts) if agent.original else [text for text in texts if text]
     if agent.layout == "merged":
         user = "\n\n".join(text.strip() for text in (system, *contents) if text.strip())
@@ -298,7 +299,7 @@ def lay_out(
 
 
 def recent_turns(history: Sequence[Message]) -> tuple[Message, ...]:
-    """The last three turns, or fewer if they have more than 24,000 characters together."""
+    """The last three turns, or fewer to stay within 24,000 characters."""
     turns: list[list[Message]] = []
     for message in history:
         if message.role == "user" or not turns:
@@ -316,7 +317,7 @@ def _history(question: Question, agent: BaragAgent) -> tuple[Message, ...]:
 
 
 def _append_words(sent: tuple[Message, ...], words: str) -> tuple[Message, ...]:
-    """``words`` at the end of the user's last message: not every model takes two user messages in a row."""
+    """The messages with ``words`` appended to the user's last one, since some models reject two user messages in a row."""
     *before, last = sent
     if last.role == "user":
         return (*before, Message("user", f"{last.content}\n\n{words}"))

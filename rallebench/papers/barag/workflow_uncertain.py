@@ -1,7 +1,7 @@
-"""A boolean agent that decides by a number: it reads passages if the draft is not certain enough.
+"""A boolean agent with a numeric decision: it reads passages if its draft is too uncertain.
 
-The number is the draft's confidence (the embedded reader has one), the geometric mean of its tokens' probabilities, the
-agreement of samples with it (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best passage.
+The number is the draft's confidence (provided by the embedded reader), the geometric mean of its token probabilities, its
+agreement with samples (self-consistency, Wang et al. 2022, arXiv:2203.11171), or the score of the best passage.
 ``both_branches`` runs both branches once, so that every threshold can be evaluated afterwards.
 """
 
@@ -50,14 +50,14 @@ _DECLINES = re.compile(
 
 
 def declare_draft_passages() -> int:
-    """A field of settings: the number of passages in the prompt of a draft."""
+    """A settings field: the number of passages in a draft's prompt."""
     return declare(int, 0, 0, 1000, about="passages in the prompt of a draft", advanced=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The rule for reading passages: the draft's certainty is below ``threshold``, or, with the signal ``retrieval``, the
-    best passage's score is at least ``threshold``. ``samples``: further drafts, for ``agreement``; ``draft_passages``: the
+    """The rule for reading passages: the draft's certainty is below ``threshold`` or, with the signal ``retrieval``, the best
+    passage's score is at least ``threshold``. ``samples``: number of further drafts for ``agreement``; ``draft_passages``:
     number of passages in the draft's prompt (0 as published)."""
 
     signal: str = declare(
@@ -80,9 +80,9 @@ def declines(text: str) -> bool:
 
 
 def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> float | None:
-    """The certainty of the draft, 0 to 1; 0 for a refusal, None if the number is unknown.
+    """The certainty of the draft, from 0 to 1; 0 for a refusal, None if unknown.
 
-    ``agreement`` is the mean word F1 of the samples with the draft.
+    ``agreement`` is the mean word F1 between the samples and the draft.
 
     >>> certainty("agreement", Reply("in Rome"), [Reply("in Rome"), Reply("Paris")])
     0.5
@@ -105,7 +105,7 @@ def best_score(hits: Sequence[Hit]) -> float | None:
 
 
 def reads(signal: str, value: float | None, threshold: float) -> bool:
-    """Return whether passages are read; they are if the certainty is unknown."""
+    """Return whether passages are read; an unknown certainty counts as too low."""
     if signal == "retrieval":
         return value is not None and value >= threshold
     return value is None or value < threshold
@@ -148,12 +148,13 @@ class Branches:
     hits: tuple[Hit, ...]
 
     def step(self, branch: str) -> Step:
-        """The step that answers in a branch, ``draft`` or ``read``."""
+        """The step with a branch's answer, ``draft`` or ``read``."""
         return self.draft if branch == "draft" else self.read
 
 
 def both_branches(question: Question, *, agent: BaragAgent, rule: Rule, ask: bool = False) -> Flow:
-    """Retrieve, draft, sample, ask the yes-or-no question (``ask``), and answer with passages, which is the episode's answer."""
+    """Retrieve, draft, sample, ask the yes-or-no question (``ask``), and answer with passages. The last answer is the
+    episode's."""
     if (refused := refusal(question)) is not None:
         return refused
     hits = (yield Retrieve(agent.retriever, question.text, agent.k)).hits
@@ -188,7 +189,7 @@ def _draft(
 def _samples(
     question: Question, agent: BaragAgent, rule: Rule, hits: Sequence[Hit]
 ) -> SubFlow[tuple[Reply, ...]]:
-    """Drafts with the seeds after the agent's own."""
+    """Further drafts, with the seeds after the agent's own."""
     replies = []
     for number in range(1, rule.samples + 1):
         replies.append((yield from _draft(question, agent, rule, hits, (agent.seed or 0) + number)))
