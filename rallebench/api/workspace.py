@@ -15,10 +15,10 @@ from rallebench.api.questions import Dataset
 from rallebench.api.runs import Run, RunList
 from rallebench.api.wording import in_python
 from rallebench.core.errors import StoppedError, UsageError
-from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.core.types import Chain, Example
 from rallebench.services import exchange
+from rallebench.services.experiments import WorkspaceRequest
 from rallebench.views import experiment_requests, run_list
 from rallebench.views.run_requests import BenchmarkOptions, changed_chain, of_chain
 
@@ -274,7 +274,7 @@ class Workspace(WorkspaceData):
 
     def _perform(
         self,
-        request: ExperimentRequest,
+        request: WorkspaceRequest,
         batch_size: int,
         max_errors: int | None,
         track: bool | None,

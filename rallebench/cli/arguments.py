@@ -11,12 +11,12 @@ from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import Result
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest
+from rallebench.core.experiments import PILOT_QUESTIONS
 from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.text import split_names
 from rallebench.render.experiments import plan_blocks
 from rallebench.services import experiment_jobs
-from rallebench.services.experiments import Experiments
+from rallebench.services.experiments import Experiments, WorkspaceRequest
 
 PLAN = (
     switch("--plan", "say what it would run and cost; runs nothing but the probe"),
@@ -67,7 +67,7 @@ def read_budget(args: argparse.Namespace) -> SpendingLimit | None:
 
 
 def show_plan(
-    experiments: Experiments, request: ExperimentRequest, args: argparse.Namespace
+    experiments: Experiments, request: WorkspaceRequest, args: argparse.Namespace
 ) -> Result | None:
     """Return the plan of an experiment, or None without ``--plan``. Verbs that take ``--probe`` add the expected
     costs. Raises UsageError.

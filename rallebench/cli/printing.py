@@ -9,11 +9,11 @@ from typing import Any
 
 from rallebench.core.events import Event, Failed, Finished, Operation, Progress, T, Warned, complete
 from rallebench.core.experiment_reports import StageCounts
-from rallebench.core.experiments import ExperimentRequest, ExperimentResult, FilledRows
+from rallebench.core.experiments import ExperimentResult, FilledRows
 from rallebench.core.interrupts import Stoppable, interruptible
 from rallebench.core.runs import RunOptions, RunResult
 from rallebench.core.terminal import visible
-from rallebench.services.experiments import Experiments
+from rallebench.services.experiments import Experiments, WorkspaceRequest
 
 PACE = 2.0
 """Seconds between two progress lines."""
@@ -60,7 +60,7 @@ def follow(operation: Operation[T], stop: Callable[[], None] | None = None) -> T
 
 
 def follow_experiment(
-    experiments: Experiments, request: ExperimentRequest, options: RunOptions
+    experiments: Experiments, request: WorkspaceRequest, options: RunOptions
 ) -> ExperimentResult:
     """Run an experiment. The first Ctrl-C ends it after the current batch."""
     result = follow(

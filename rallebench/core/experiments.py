@@ -64,8 +64,19 @@ class RequestContent:
         }
 
 
+class HasFolder(Protocol):
+    """A workspace, as far as core knows it."""
+
+    @property
+    def path(self) -> Path: ...
+
+
+W = TypeVar("W", bound=HasFolder)
+W_co = TypeVar("W_co", bound=HasFolder, covariant=True)
+
+
 @dataclass(frozen=True, slots=True)
-class ExperimentRequest:
+class ExperimentRequest(Generic[W_co]):
     """The request for an experiment.
 
     ``workspace`` resolves names; ``settings``: all settings of the experiment, checked; ``llm``: a name or ''; ``limit``:
@@ -73,7 +84,7 @@ class ExperimentRequest:
     decides this, so it is not a setting. ``kind``, ``name``: the experiment's, '' in a dry run.
     """
 
-    workspace: Any
+    workspace: W_co
     llm: str
     settings: Json
     limit: int | None = None
@@ -89,7 +100,7 @@ class ExperimentRequest:
     @property
     def folder(self) -> Path:
         """The folder of the experiment's own files."""
-        return Path(self.workspace.path) / FOLDER / self.name
+        return self.workspace.path / FOLDER / self.name
 
     @property
     def content(self) -> RequestContent:
@@ -263,7 +274,7 @@ class ExperimentResult:
     """An experiment that has ended. ``folder`` holds its report and its files; ``stored``: the content of ``report.json``;
     ``warning``: the reason why MLflow does not show it as one experiment, or ''."""
 
-    request: ExperimentRequest
+    request: ExperimentRequest[HasFolder]
     folder: Path
     runs: tuple[RunResult, ...]
     report: Report

@@ -34,6 +34,7 @@ from rallebench.core.experiments import (
     ExperimentRequest,
     ExperimentResult,
     FilledRows,
+    HasFolder,
     IndexCosts,
     IndexRequest,
     IndexResult,
@@ -43,6 +44,7 @@ from rallebench.core.experiments import (
     Report,
     RequestContent,
     RowsRequest,
+    W,
     WorkRequest,
 )
 from rallebench.core.files import json_lines, write_text
@@ -122,7 +124,7 @@ class Performer:
 
     def __init__(
         self,
-        request: ExperimentRequest,
+        request: ExperimentRequest[HasFolder],
         context: WorkContext,
         store: ExperimentStore,
         options: RunOptions,
@@ -259,8 +261,8 @@ class Performer:
 
 
 def run_experiment(
-    request: ExperimentRequest,
-    experiment: Callable[[ExperimentRequest], Experiment],
+    request: ExperimentRequest[W],
+    experiment: Callable[[ExperimentRequest[W]], Experiment],
     context: WorkContext,
     store: ExperimentStore,
     options: RunOptions,
@@ -313,7 +315,7 @@ def dataset_file(root: Path, name: str) -> Path:
     return root / "datasets" / f"{name}.jsonl"
 
 
-def complete_run_request(request: ExperimentRequest, step: RunRequest) -> RunRequest:
+def complete_run_request(request: ExperimentRequest[HasFolder], step: RunRequest) -> RunRequest:
     """Return the request of an experiment's run with its name, limit and seed."""
     return replace(
         step,
@@ -323,7 +325,9 @@ def complete_run_request(request: ExperimentRequest, step: RunRequest) -> RunReq
     )
 
 
-def _check_same(stored: RequestContent, request: ExperimentRequest, rules: ExperimentRules) -> None:
+def _check_same(
+    stored: RequestContent, request: ExperimentRequest[HasFolder], rules: ExperimentRules
+) -> None:
     """Raise UsageError for a ``fixed`` experiment if its stored request differs in more than the ranking metric. Raise
     MismatchError if a setting of ``same`` has another value."""
 

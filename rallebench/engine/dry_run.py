@@ -19,12 +19,14 @@ from rallebench.core.events import Operation, complete
 from rallebench.core.experiments import (
     Experiment,
     ExperimentRequest,
+    HasFolder,
     IndexRecipe,
     IndexRequest,
     IndexResult,
     MeasureRequest,
     Notice,
     RowsRequest,
+    W,
     WorkRequest,
 )
 from rallebench.core.forecast import Forecast, PlannedRun, Range, flow_identity
@@ -82,7 +84,7 @@ class DryRunner:
 
     def __init__(
         self,
-        request: ExperimentRequest,
+        request: ExperimentRequest[HasFolder],
         context: WorkContext,
         text: str,
         value: float,
@@ -223,8 +225,8 @@ class _TooMany(Exception):
 
 
 def plan(
-    request: ExperimentRequest,
-    experiment: Callable[[ExperimentRequest], Experiment],
+    request: ExperimentRequest[W],
+    experiment: Callable[[ExperimentRequest[W]], Experiment],
     context: WorkContext,
 ) -> Forecast:
     """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and

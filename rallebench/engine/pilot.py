@@ -21,6 +21,7 @@ from rallebench.core.experiments import (
     IndexResult,
     MeasureRequest,
     RowsRequest,
+    W,
     WorkRequest,
 )
 from rallebench.core.forecast import QUANTITIES, Forecast, PilotSample
@@ -142,8 +143,8 @@ class Pilot:
 
 def pilot(
     plan: Forecast,
-    request: ExperimentRequest,
-    experiment: Callable[[ExperimentRequest], Experiment],
+    request: ExperimentRequest[W],
+    experiment: Callable[[ExperimentRequest[W]], Experiment],
     context: WorkContext,
     *,
     questions: int = PILOT_QUESTIONS,

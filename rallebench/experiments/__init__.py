@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from rallebench.core.errors import NotFoundError
 from rallebench.core.experiments import Experiment, ExperimentRequest
@@ -16,7 +17,10 @@ from rallebench.core.registry import Entry, Registry, unknown
 from rallebench.core.settings import check_values
 from rallebench.core.types import Json
 
-ExperimentFactory = Callable[[ExperimentRequest], Experiment]
+if TYPE_CHECKING:
+    from rallebench.workspace.paths import WorkspaceFolder
+
+ExperimentFactory = Callable[[ExperimentRequest["WorkspaceFolder"]], Experiment]
 
 EXPERIMENTS: Registry[ExperimentFactory] = Registry(
     "experiment",

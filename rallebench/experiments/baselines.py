@@ -123,7 +123,7 @@ def baseline_name(run: str, baseline: str) -> str:
 
 
 @EXPERIMENTS.register("baselines", place="runs", form=dataclass_form(BaselinesSettings))
-def baselines(request: ExperimentRequest) -> Experiment:
+def baselines(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """The baselines of the run ``run``, compared with it.
 
     A chain may need a passage to work at all: a baseline that fails is reported, and the others are run."""

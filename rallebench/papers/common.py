@@ -19,6 +19,7 @@ from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
 from rallebench.experiments.common import score_bounds, sentences
 from rallebench.metrics import metric, read_card
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def declare_compat(about: str = "") -> str:
@@ -39,13 +40,13 @@ def declare_prompts(folder: str, originals: str = "") -> str:
 
 def register_each(
     suite: Callable[..., Any],
-    factory: Callable[[ExperimentRequest, Any], Experiment],
+    factory: Callable[[ExperimentRequest[WorkspaceFolder], Any], Experiment],
     members: Mapping[str, tuple[str, Any]],
     **traits: Any,
 ) -> None:
     """Register a suite for each member: name → (its line, the second argument of ``factory``)."""
 
-    def of_member(member: Any) -> Callable[[ExperimentRequest], Experiment]:
+    def of_member(member: Any) -> Callable[[ExperimentRequest[WorkspaceFolder]], Experiment]:
         return lambda request: factory(request, member)
 
     for name, (about, member) in members.items():
@@ -82,12 +83,12 @@ def count_sentences(
     return tuple(f"{n} {of} {end}." for key, end in endings.items() if (n := counts.get(key)))
 
 
-def is_original(request: ExperimentRequest) -> bool:
+def is_original(request: ExperimentRequest[WorkspaceFolder]) -> bool:
     """Return whether the request follows the paper's own code."""
     return bool(request.settings["compat"] == "original")
 
 
-def behind_api(request: ExperimentRequest, llm: str = "") -> bool:
+def behind_api(request: ExperimentRequest[WorkspaceFolder], llm: str = "") -> bool:
     """Return whether the model, by default the request's, is behind an API and so has sampling settings of its own."""
     return bool(request.workspace.llm(llm or request.llm).backend == "openai_compatible")
 
@@ -170,7 +171,9 @@ def metric_definitions(names: Iterable[str]) -> dict[str, str]:
     return {name: f"{metric(name).traits['label']}: {read_card(name).definition}" for name in names}
 
 
-def differs_by(request: ExperimentRequest, wording: Wording, *more: str) -> tuple[str, ...]:
+def differs_by(
+    request: ExperimentRequest[WorkspaceFolder], wording: Wording, *more: str
+) -> tuple[str, ...]:
     """The differences from the paper that hold for a whole request: the wording of the prompts, the way to count, and
     ``more``."""
     original = "Counted as the paper's own code does." if is_original(request) else ""

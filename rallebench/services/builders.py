@@ -34,7 +34,7 @@ class StoredBuilder:
     builder has finished.
     """
 
-    request: ExperimentRequest
+    request: ExperimentRequest[WorkspaceFolder]
     stages: Mapping[str, StageCounts]
     report: BuilderReport | None
 
@@ -94,7 +94,7 @@ def builder_request(
     articles: str = "",
     llm: str = "",
     limit: int | None = None,
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Return the request for a builder; its dataset takes the builder's name. ``settings``: unparsed values.
     ``limit``: the maximum number of articles or questions. Raises UsageError.
     """

@@ -18,6 +18,7 @@ from rallebench.metrics import metric
 from rallebench.services.experiments import Experiments, nouns_of_experiments
 from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.indexes.ensure import index_costs
+from rallebench.workspace.paths import WorkspaceFolder
 
 PILOT = "estimate"
 """Kind of the jobs that estimate an experiment's cost."""
@@ -37,7 +38,10 @@ class PartState:
 
 
 def estimate(
-    experiments: Experiments, jobs: JobManager, request: ExperimentRequest, planned: Forecast
+    experiments: Experiments,
+    jobs: JobManager,
+    request: ExperimentRequest[WorkspaceFolder],
+    planned: Forecast,
 ) -> Job:
     """Run a job that asks a few questions of each planned run; its result is the ``Forecast`` with costs."""
     identity = repr((request.kind, request.to_json()))
@@ -45,7 +49,7 @@ def estimate(
     return jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
-def pilot_costs(jobs: JobManager, request: ExperimentRequest) -> PilotCosts | None:
+def pilot_costs(jobs: JobManager, request: ExperimentRequest[WorkspaceFolder]) -> PilotCosts | None:
     """Return the costs measured by the newest successful pilot of exactly this request; None if there is none."""
     job = jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, Forecast):
@@ -131,7 +135,11 @@ def plan_json(plan: Forecast, *, probe: bool = False) -> Json:
 
 
 def plan_with_costs(
-    experiments: Experiments, request: ExperimentRequest, *, questions: int, batch_size: int
+    experiments: Experiments,
+    request: ExperimentRequest[WorkspaceFolder],
+    *,
+    questions: int,
+    batch_size: int,
 ) -> Operation[Forecast]:
     """Plan an experiment and measure its costs with a pilot of ``questions`` per run (0: no pilot)."""
     plan = experiments.plan(request)

@@ -34,6 +34,7 @@ from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease
 from rallebench.services.runs import Runs
 from rallebench.workspace.indexes.estimate import estimate_build
+from rallebench.workspace.paths import WorkspaceFolder
 
 SWEEP_NAME = re.compile(r"(?!\.)[\w\-.]{1,40}")
 
@@ -53,6 +54,10 @@ def experiment_rules(name: str) -> ExperimentRules:
     return _RULES[EXPERIMENTS.entry(name).traits["place"]]
 
 
+WorkspaceRequest = ExperimentRequest[WorkspaceFolder]
+"""The request for an experiment of a workspace."""
+
+
 def nouns_of_experiments() -> frozenset[str]:
     """Kinds of experiment jobs, without dataset builders."""
     return frozenset(rules.noun for rules in _RULES.values()) - {NOUN}
@@ -66,7 +71,7 @@ class Experiments:
         self._workspace, self._models = parts.workspace, parts.models
         self.store = ExperimentStore(self._workspace.path)
 
-    def plan(self, request: ExperimentRequest) -> Forecast:
+    def plan(self, request: WorkspaceRequest) -> Forecast:
         """Return everything that ``run`` would run, without loading or writing anything. Raises RalleError for an
         invalid request, MismatchError if a run of that name has other settings.
         """
@@ -76,7 +81,7 @@ class Experiments:
     def pilot(
         self,
         planned: Forecast,
-        request: ExperimentRequest,
+        request: WorkspaceRequest,
         *,
         questions: int = PILOT_QUESTIONS,
         batch_size: int = 20,
@@ -109,7 +114,7 @@ class Experiments:
         return seconds
 
     def run(
-        self, request: ExperimentRequest, options: RunOptions = DEFAULT_OPTIONS
+        self, request: WorkspaceRequest, options: RunOptions = DEFAULT_OPTIONS
     ) -> Operation[ExperimentResult]:
         """Run an experiment. If one of that name with the same content exists, resume it. Raises RalleError for
         problems found before the first run. See ``engine.driver``.
@@ -123,7 +128,7 @@ class Experiments:
 
     def start(
         self,
-        request: ExperimentRequest,
+        request: WorkspaceRequest,
         options: RunOptions = DEFAULT_OPTIONS,
         planned: Forecast | None = None,
     ) -> Job:
@@ -152,7 +157,7 @@ class Experiments:
         noun = self.store.find_noun(name)
         return [*kinds, noun] if noun else kinds
 
-    def _lease(self, request: ExperimentRequest, use: str = "") -> Lease:
+    def _lease(self, request: WorkspaceRequest, use: str = "") -> Lease:
         """Check the request and return its lease; ``use`` precedes the noun, as in "the plan of ". Raises
         UsageError, NotFoundError.
         """

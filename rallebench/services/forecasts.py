@@ -84,7 +84,7 @@ class Forecasts:
         self._workspace, self._models, self._jobs = workspace, models, jobs
         self._runs, self._experiments, self._asking = runs, experiments, asking
 
-    def forecast(self, request: ExperimentRequest) -> Forecast:
+    def forecast(self, request: ExperimentRequest[WorkspaceFolder]) -> Forecast:
         """Return the plan of an experiment with all known costs, without calling a model. Raises RalleError for an
         invalid request.
         """
@@ -119,7 +119,7 @@ class Forecasts:
             else (),
         )
 
-    def plan(self, request: ExperimentRequest) -> Forecast:
+    def plan(self, request: ExperimentRequest[WorkspaceFolder]) -> Forecast:
         """Return the runs of an experiment. Raises RalleError for an invalid request."""
         value = self._experiments.plan(request)
         return replace(value, open_end="") if request.kind in RANKED else value
@@ -184,7 +184,7 @@ class Forecasts:
         known = self._models.prices_of_use()
         return all(known.get(name) == FREE for name in llms)
 
-    def _cached_calls(self, request: ExperimentRequest) -> int | None:
+    def _cached_calls(self, request: ExperimentRequest[WorkspaceFolder]) -> int | None:
         """Return the number of a sweep's model calls that the cache can answer."""
         if request.kind != "sweep" or any(v.index for v in sweep_variants(request.settings)):
             return None

@@ -277,7 +277,7 @@ def search_knobs(
 
 def stored_request(
     workspace: WorkspaceFolder, name: str, *, allow_python: bool = False
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Return the request of a started experiment; running it again continues the experiment. Raises UsageError."""
     stored = ExperimentStore(workspace.path).open(name)
     request, resume = stored.request, {"resume": True} if stored.kind == "batch" else {}

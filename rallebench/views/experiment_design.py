@@ -72,7 +72,7 @@ class Design:
 
 def build_request(
     workspace: WorkspaceFolder, design: Design, chain: Chain, *, allow_python: bool = False
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Turn the choices into a request. Raises UsageError, NotFoundError."""
     limit, seed = (
         _whole(design.limit, "The number of questions", 1),
@@ -235,7 +235,7 @@ def _whole(text: str, label: str, least: int) -> int | None:
     return number
 
 
-def command(request: ExperimentRequest) -> str:
+def command(request: ExperimentRequest[WorkspaceFolder]) -> str:
     """Return the equivalent command; '' for a folder of chains, and for a chain not saved under its name."""
     settings, verb = request.settings, request.kind
     words = ["--workspace", str(request.workspace.path), "--name", request.name]

@@ -41,7 +41,7 @@ def sweep_request(
     limit: int | None = None,
     seed: int = 0,
     **ranking: Any,
-) -> tuple[ExperimentRequest, int]:
+) -> tuple[ExperimentRequest[WorkspaceFolder], int]:
     """Return the request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``,
     ``metric``, ``sampled``.
 
@@ -53,7 +53,7 @@ def sweep_request(
 
 
 def sweep_plan(
-    workspace: WorkspaceFolder, request: ExperimentRequest
+    workspace: WorkspaceFolder, request: ExperimentRequest[WorkspaceFolder]
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError if a variant
     cannot run.
@@ -94,7 +94,7 @@ def tradeoff_request(
     limit: int,
     knobs: Sequence[str],
     flag: str = "",
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Return the request for an index trade-off. ``knobs``: ``KEY=V,V`` texts, given by ``flag``. Raises UsageError."""
     swept = read_swept(knobs, f"{flag} ".lstrip())
     settings = tradeoff_settings(list(indexes), dataset, k=k, swept=swept)
@@ -114,7 +114,7 @@ def suite_request(
     name: str = "",
     seed: int = 0,
     allow_python: bool = False,
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Return the request for a suite from unparsed settings. If several models are given, the suite must have a
     setting that compares them. Raises UsageError, NotFoundError.
     """
@@ -171,7 +171,7 @@ def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | No
 
 def baselines_request(
     workspace: WorkspaceFolder, run: str, long_context: bool = False
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Return the request for the baselines of a run; ``long_context`` adds one with whole pages. Raises UsageError
     if there is no such run.
     """

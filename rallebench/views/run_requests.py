@@ -82,7 +82,7 @@ def batch_request(
     title: str,
     run: str = "",
     resume: bool = False,
-) -> ExperimentRequest:
+) -> ExperimentRequest[WorkspaceFolder]:
     """Return the request to run every chain of a folder; ``run``: prefix of the runs' names. A setting need not
     apply to every chain.
 

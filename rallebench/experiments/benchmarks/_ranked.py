@@ -23,6 +23,7 @@ from rallebench.experiments.common import Bounds, names_in, scored_run
 from rallebench.metrics.ranking import ndcg, recall
 from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.indexes.recipes import index_recipe
+from rallebench.workspace.paths import WorkspaceFolder
 
 RETRIEVE, READ = "retrieve-only", "read-dialogue"
 MEASURES = {"nDCG": ndcg, "R": recall}
@@ -89,7 +90,9 @@ def within(columns: Sequence[str], depth: int) -> tuple[str, ...]:
     return tuple(column for column in columns if int(column.partition("@")[2]) <= depth)
 
 
-def prepared_chain(request: ExperimentRequest, name: str, retriever: str, k: int) -> Chain:
+def prepared_chain(
+    request: ExperimentRequest[WorkspaceFolder], name: str, retriever: str, k: int
+) -> Chain:
     """A shipped chain with its retriever and model set; the retriever may be an index that is not built yet."""
     return override(request.workspace.chain(name), request.llm, retriever, k)
 
@@ -114,7 +117,7 @@ def ranked_run(
 
 
 def choose_systems(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     built: IndexSettings,
     corpus: Path,
     form: str = "",

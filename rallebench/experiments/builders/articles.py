@@ -85,7 +85,7 @@ def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
     return kind, path
 
 
-def choose_source(request: ExperimentRequest) -> tuple[str, Path]:
+def choose_source(request: ExperimentRequest[WorkspaceFolder]) -> tuple[str, Path]:
     """(a name of SOURCES, place) of the settings articles and source; see ``articles_at``."""
     settings = request.read(ArticleSettings)
     kind, path = articles_at(settings.articles, request.workspace)
@@ -150,7 +150,7 @@ class ArticleInput:
 
 
 def articles_stage(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     kind: str,
     path: Path,
     length: int,
@@ -227,7 +227,7 @@ def _draw_from_source(
 
 
 def _online(
-    request: ExperimentRequest, api: str, summary: dict[str, Any]
+    request: ExperimentRequest[WorkspaceFolder], api: str, summary: dict[str, Any]
 ) -> Iterator[SourceArticle]:
     """Articles of earlier sessions, then new ones; adds the skipped ones to ``summary``."""
     from rallebench.experiments.builders._mediawiki_api import random_articles

@@ -55,6 +55,7 @@ from rallebench.experiments.builders._templates.template import (
 )
 from rallebench.experiments.builders.replies import keep_state, kept_rows, read_prompts
 from rallebench.experiments.common import sentences
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ class TemplateSettings:
 class TemplatePlan:
     """The checked inputs of the stages. ``number``: most questions; ``environment``: its name in the records."""
 
-    request: ExperimentRequest
+    request: ExperimentRequest[WorkspaceFolder]
     settings: TemplateSettings
     tables: Mapping[str, SourceTable]
     templates: tuple[Template, ...]
@@ -113,7 +114,7 @@ class TemplatePlan:
     form=dataclass_form(TemplateSettings),
     articles=False,
 )
-def templates(request: ExperimentRequest) -> Experiment:
+def templates(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """Questions from templates with the columns of a table or the relations of triples, with one or several hops."""
     plan = make_plan(request)
     rows = [*kept_rows((yield _templates_given(plan)))]
@@ -126,7 +127,7 @@ def templates(request: ExperimentRequest) -> Experiment:
     return _report(plan, usable, list(drawn_rows))
 
 
-def make_plan(request: ExperimentRequest) -> TemplatePlan:
+def make_plan(request: ExperimentRequest[WorkspaceFolder]) -> TemplatePlan:
     """The plan with its tables. All faults of the request are raised here, as UsageError."""
     s = request.read(TemplateSettings)
     if request.settings["articles"]:

@@ -101,7 +101,7 @@ def sweep_variants(settings: Json) -> list[Variant]:
 
 
 @EXPERIMENTS.register("sweep", place="sweeps", competes=True)
-def sweep(request: ExperimentRequest) -> Experiment:
+def sweep(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """Run every variant, rank them. A variant that fails is reported, and the others are run."""
     workspace, settings = request.workspace, request.read(SweepSettings)
     if settings.metric:
@@ -148,7 +148,9 @@ def _ensure_indexes(
     return retriever.reference(names), tuple(names.values())
 
 
-def _run(request: ExperimentRequest, settings: SweepSettings, variant: Variant) -> PreparedRun:
+def _run(
+    request: ExperimentRequest[WorkspaceFolder], settings: SweepSettings, variant: Variant
+) -> PreparedRun:
     """The checked run of a variant. Raises UsageError."""
     workspace: WorkspaceFolder = request.workspace
     name = run_name(request.name, variant.label)
@@ -193,7 +195,7 @@ def _sampled_setting(sampled: bool) -> dict[str, bool]:
 
 
 @EXPERIMENTS.register("batch", place="batches", competes=True)
-def batch(request: ExperimentRequest) -> Experiment:
+def batch(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """Several chains, each a run of its own, ranked; one that fails does not end the others.
 
     Settings: see ``BatchSettings``."""
@@ -218,7 +220,10 @@ def batch(request: ExperimentRequest) -> Experiment:
 
 
 def _chain_run(
-    request: ExperimentRequest, settings: BatchSettings, label: str, entry: BatchedChain
+    request: ExperimentRequest[WorkspaceFolder],
+    settings: BatchSettings,
+    label: str,
+    entry: BatchedChain,
 ) -> RunRequest:
     """The checked run of a chain. Raises UsageError with the chain's file."""
     workspace = request.workspace

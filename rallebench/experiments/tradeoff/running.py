@@ -101,7 +101,7 @@ def search_settings(
 
 
 @EXPERIMENTS.register("tradeoff", place="tradeoffs", competes=True)
-def tradeoff(request: ExperimentRequest) -> Experiment:
+def tradeoff(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """Measure every index. One that fails is a Point with its error, and the others are measured."""
     workspace, settings = request.workspace, request.read(TradeoffSettings)
     indexes, k = settings.indexes, settings.k
@@ -132,7 +132,7 @@ Exact = dict[tuple[str, str], ExactNeighbours]
 
 
 def _points(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     settings: TradeoffSettings,
     examples: Sequence[Example],
     name: str,

@@ -10,7 +10,6 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import map_events
 from rallebench.core.experiment_reports import BuilderReport, StageCounts
-from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html, panels
@@ -25,6 +24,7 @@ from rallebench.gui.places._data_check import RowPlace, check, check_button, cor
 from rallebench.render.numbers import text, time_range
 from rallebench.services import builders as service
 from rallebench.services.builders import StageRow
+from rallebench.services.experiments import WorkspaceRequest
 from rallebench.views import catalog, gold_coverage
 
 WHICH = tuple((name, name.capitalize(), None) for name in ("all", "kept", "left out", "unknown"))
@@ -123,7 +123,7 @@ def redraw(page: Page, event: Event) -> Patch:
     return Patch({"builder-form": draw(page, event)})
 
 
-def form_request(page: Page, event: Event) -> ExperimentRequest:
+def form_request(page: Page, event: Event) -> WorkspaceRequest:
     """The request of the form. Raises UsageError."""
     builder = event.text("maker")
     item = catalog.entry("builders", builder)
@@ -182,7 +182,7 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
     yield draw_plan(planned, words + html.bullets(measured.notes))
 
 
-def begin(page: Page, request: ExperimentRequest) -> None:
+def begin(page: Page, request: WorkspaceRequest) -> None:
     """Start or continue a builder as a job. Raises UsageError."""
     raise_at_once(page, page.workbench.experiments.start(request, service.UNTRACKED))
 

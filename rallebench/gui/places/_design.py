@@ -7,7 +7,7 @@ from functools import partial
 
 from markupsafe import Markup
 
-from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
+from rallebench.core.experiments import TRADEOFF_QUESTIONS
 from rallebench.core.settings import Setting
 from rallebench.core.types import Chain
 from rallebench.gui import form, html
@@ -16,6 +16,7 @@ from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.places._bench import window_bench
+from rallebench.services.experiments import WorkspaceRequest
 from rallebench.views import catalog, designs, experiment_design
 from rallebench.views import experiment_groups as groups
 from rallebench.views.designs import Variable
@@ -102,7 +103,7 @@ def read(page: Page, event: Event) -> Design:
     return design
 
 
-def design_request(page: Page, event: Event, design: Design) -> ExperimentRequest:
+def design_request(page: Page, event: Event, design: Design) -> WorkspaceRequest:
     """The chosen settings as a request. Raises UsageError, NotFoundError."""
     return experiment_design.build_request(
         page.workspace,

@@ -9,7 +9,6 @@ from datetime import datetime
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
-from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunOptions
 from rallebench.gui import figures, form, html, jobs, panels
 from rallebench.gui.addresses import ExperimentAddress, ExperimentsAddress
@@ -31,6 +30,7 @@ from rallebench.gui.places._design import (
 from rallebench.gui.places._plan import estimating, plan
 from rallebench.render.numbers import moment
 from rallebench.services import experiment_jobs
+from rallebench.services.experiments import WorkspaceRequest
 from rallebench.views import designs, experiment_design
 from rallebench.views import experiment_groups as groups
 from rallebench.views.experiment_design import Design
@@ -183,7 +183,7 @@ def run(page: Page, event: Event) -> Patch:
     return Patch({"x-running": running(page)}, say=say)
 
 
-def _start(page: Page, request: ExperimentRequest, track: bool = True) -> None:
+def _start(page: Page, request: WorkspaceRequest, track: bool = True) -> None:
     planned = page.workbench.forecasts.plan(request)
     options = RunOptions(track=track and request.kind != "tradeoff")
     page.workbench.experiments.start(request, options, planned)

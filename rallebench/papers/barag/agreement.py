@@ -38,6 +38,7 @@ from rallebench.papers.barag.judged import (
 from rallebench.papers.barag.runs import AnswerRow, BaragRun, read_runs
 from rallebench.papers.barag.study import JUDGE_PROMPTS
 from rallebench.papers.common import declare_compat, declare_prompts, flow_spec, replay
+from rallebench.workspace.paths import WorkspaceFolder
 
 REPORTED = ("form", "compat", "temperature", "seed", "repeats", "swap")
 """The judge's settings listed in the report."""
@@ -63,7 +64,7 @@ class AgreementSettings:
 
 
 @BARAG.suite("barag-agreement", named_by=("runs", "only"), form=dataclass_form(AgreementSettings))
-def agreement(request: ExperimentRequest) -> Experiment:
+def agreement(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """BARAG's judge, or another, against given scores: correlation, error and bias with intervals, for each run."""
     settings = request.read(AgreementSettings)
     known = {run.name: run for run in read_runs(settings.runs)}
@@ -165,7 +166,7 @@ def _sample(
 
 
 def _run(
-    request: ExperimentRequest, settings: AgreementSettings, sample: ScoredAnswers
+    request: ExperimentRequest[WorkspaceFolder], settings: AgreementSettings, sample: ScoredAnswers
 ) -> RunRequest:
     """A run that judges the answers of a run file without generating new ones."""
     run, answers = sample.run, {qid: row.answer for qid, (row, _) in sample.answers.items()}
@@ -211,7 +212,9 @@ def _figure(name: str, pairs: Pairs) -> Figure:
     return Figure(title, "given", "judge", series)
 
 
-def _article_files(request: ExperimentRequest, settings: AgreementSettings) -> list[Path]:
+def _article_files(
+    request: ExperimentRequest[WorkspaceFolder], settings: AgreementSettings
+) -> list[Path]:
     """The article files named in the settings, or the ones beside or above the runs. Raises UsageError."""
     name, runs = settings.articles, Path(settings.runs).expanduser()
     folder = runs if runs.is_dir() else runs.parent

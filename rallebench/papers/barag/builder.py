@@ -29,6 +29,7 @@ from rallebench.papers.barag import builder_stages as stages
 from rallebench.papers.barag.builder_asking import BaragPlan
 from rallebench.papers.barag.builder_rows import WrittenQuestion, read_questions
 from rallebench.papers.barag.builder_settings import BaragBuilderSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "recency": ("ARTICLE", "DATE"),
@@ -45,7 +46,7 @@ PROMPTS: Mapping[str, tuple[str, ...]] = {
 @EXPERIMENTS.register(
     "build-barag", place="builders", needs_llm=False, form=dataclass_form(BaragBuilderSettings)
 )
-def barag(request: ExperimentRequest) -> Experiment:
+def barag(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """Questions on recent articles that a model cannot answer without them."""
     plan = make_plan(request)
     store: RowFile = yield stages.articles(plan)
@@ -57,7 +58,7 @@ def barag(request: ExperimentRequest) -> Experiment:
     return _report(plan, store, written, checked)
 
 
-def make_plan(request: ExperimentRequest) -> BaragPlan:
+def make_plan(request: ExperimentRequest[WorkspaceFolder]) -> BaragPlan:
     """Plan the build. Raises UsageError for an invalid request."""
     settings = request.read(BaragBuilderSettings)
     kind, path = ("mediawiki", Path()) if settings.source == "mediawiki" else choose_source(request)
@@ -74,7 +75,9 @@ def make_plan(request: ExperimentRequest) -> BaragPlan:
     return BaragPlan(request, settings, kind, path, after, dates, prompts)
 
 
-def _check_models(request: ExperimentRequest, settings: BaragBuilderSettings, dated: bool) -> None:
+def _check_models(
+    request: ExperimentRequest[WorkspaceFolder], settings: BaragBuilderSettings, dated: bool
+) -> None:
     """Raise UsageError if a required model is unnamed, unknown, or only copies text."""
     asks_for = {
         "recency": settings.recency and dated,

@@ -25,6 +25,7 @@ from rallebench.experiments.builders.replies import (
 from rallebench.experiments.builders.rows import ArticleRow
 from rallebench.papers.barag.builder_rows import Checks, ModelVerdict
 from rallebench.papers.barag.builder_settings import BaragBuilderSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 Text = tuple[str, str]
 """(id of an article, its beginning as shown to a model)."""
@@ -103,7 +104,7 @@ def questions_form(number: int, answers: bool) -> Form[Questions]:
 class BaragPlan:
     """The checked inputs of the stages. ``after``: None accepts any date."""
 
-    request: ExperimentRequest
+    request: ExperimentRequest[WorkspaceFolder]
     settings: BaragBuilderSettings
     kind: str
     path: Path

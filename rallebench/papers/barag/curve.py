@@ -59,6 +59,7 @@ from rallebench.papers.barag.workflow_uncertain import (
     declare_draft_passages,
     find_branches,
 )
+from rallebench.workspace.paths import WorkspaceFolder
 
 BRANCHES = {"draft": "draft", "read": "answer with passages"}
 JUDGED = {
@@ -115,7 +116,7 @@ class CurveSettings:
     sets=sets_in,
     form=dataclass_form(CurveSettings),
 )
-def boolean_curve(request: ExperimentRequest) -> Experiment:
+def boolean_curve(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """BARAG with a threshold: passages read by a draft's uncertainty or the retrieval's score; quality against tokens."""
     settings = request.read(CurveSettings)
     thresholds = values_in("thresholds", settings.thresholds, Setting(float, 0))

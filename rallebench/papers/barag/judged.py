@@ -16,6 +16,7 @@ from rallebench.metrics.judges.truthfulness import COLUMNS, judgement_scores
 from rallebench.papers.barag.runs import sum_counts
 from rallebench.papers.barag.study import Study, sum_tokens
 from rallebench.papers.common import behind_api
+from rallebench.workspace.paths import WorkspaceFolder
 
 FORMS = ("schema", "tool", "text")
 
@@ -68,7 +69,7 @@ SPREADS = tuple(
 
 
 def make_judge(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     llm: str,
     settings: JudgingSettings,
     examples: Sequence[Example],

@@ -53,6 +53,7 @@ from rallebench.papers.barag.study import (
 from rallebench.papers.barag.workflow import MODES
 from rallebench.papers.barag.workflow_uncertain import Rule, uncertain_agent
 from rallebench.papers.common import differs_by
+from rallebench.workspace.paths import WorkspaceFolder
 
 ALL = (*MODES, "uncertain")
 LABELS = {
@@ -90,7 +91,7 @@ class ModesSettings:
     sets=sets_in,
     form=dataclass_form(ModesSettings),
 )
-def modes(request: ExperimentRequest) -> Experiment:
+def modes(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """BARAG: passages read never, always, or by the model's own decision; tokens of all calls, and a judge's scores."""
     settings = request.read(ModesSettings)
     llm = settings.judge.judge

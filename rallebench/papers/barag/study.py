@@ -46,6 +46,7 @@ from rallebench.papers.barag.workflow import (
 )
 from rallebench.papers.barag.workflow_uncertain import declines
 from rallebench.papers.common import behind_api, declare_prompts, flow_spec
+from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS = ("naive-system.txt", "basic-system.txt", "basic-decide.txt", "advanced-decide.txt")
 JUDGE_PROMPTS = tuple(
@@ -105,7 +106,7 @@ DEFINITIONS = {
 class Study:
     """A request with its questions read and its settings checked."""
 
-    request: ExperimentRequest
+    request: ExperimentRequest[WorkspaceFolder]
     asking: AskingSettings
     set: ArticleSet
     agent: BaragAgent
@@ -182,7 +183,7 @@ class Study:
 
 
 def read_study(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     data: DataSettings,
     asking: AskingSettings,
     *,

@@ -33,6 +33,7 @@ from rallebench.papers.barag.runs import (
     runs_table,
     summarize,
 )
+from rallebench.workspace.paths import WorkspaceFolder
 
 HEAD = dict(zip((*SCORES, "n_in", "n_out", "retrieved"), COLUMNS))
 """Printed figure → its column."""
@@ -195,7 +196,7 @@ class TablesSettings:
     named_by=("runs",),
     form=dataclass_form(TablesSettings),
 )
-def tables(request: ExperimentRequest) -> Experiment:
+def tables(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """BARAG, Tables I to III from run files: means, tokens and retrievals beside the figures of whole runs and of the paper."""
     files = read_runs(request.read(TablesSettings).runs)
     read = (replace(run, rows=run.rows[: request.limit]) for run in files)

@@ -44,6 +44,7 @@ from rallebench.papers.crud.builder_rows import (
     TaskRow,
 )
 from rallebench.papers.crud.records import CrudTask, declare_tasks, find_tasks
+from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS: Mapping[str, tuple[str, ...]] = {
     "summary": ("ARTICLE",),
@@ -79,7 +80,7 @@ class CrudBuilderSettings:
 @EXPERIMENTS.register(
     "build-crud", place="builders", needs_llm=False, form=dataclass_form(CrudBuilderSettings)
 )
-def crud(request: ExperimentRequest) -> Experiment:
+def crud(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """CRUD-RAG's tasks of your own articles, as split_merged.json, and its questions as a dataset."""
     settings = request.read(CrudBuilderSettings)
     tasks = find_tasks(settings.tasks)
@@ -131,7 +132,7 @@ def crud(request: ExperimentRequest) -> Experiment:
 
 
 def _articles(
-    request: ExperimentRequest, settings: CrudBuilderSettings
+    request: ExperimentRequest[WorkspaceFolder], settings: CrudBuilderSettings
 ) -> RowsRequest[ArticleInput]:
     kind, path = choose_source(request)
     if kind == "mediawiki":
@@ -185,7 +186,7 @@ def _continuations(task: CrudTask, label: str, inputs: Inputs) -> RowsRequest[Ta
 
 
 def _written_records(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     task: CrudTask,
     label: str,
     inputs: Inputs,

@@ -51,6 +51,7 @@ from rallebench.papers.crud.scoring import (
     text_values,
 )
 from rallebench.papers.crud.settings import AnsweringSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 FOLDER = "suites/crud"
 
@@ -70,7 +71,7 @@ class CellPlan:
     """The plan of a cell. ``earlier``: record id → an existing answer to reuse. Without a language model in ``request``, only
     retrieval is scored."""
 
-    request: ExperimentRequest
+    request: ExperimentRequest[WorkspaceFolder]
     settings: AnsweringSettings
     task: CrudTask
     records: RecordSet
@@ -153,7 +154,7 @@ def wording_in(settings: AnsweringSettings, tasks: Iterable[CrudTask]) -> Wordin
 
 
 def plan_cell(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     settings: AnsweringSettings,
     task: CrudTask,
     records: RecordSet,
@@ -191,7 +192,7 @@ def plan_cell(
     return replace(plan, earlier=fitting)
 
 
-def _decoding(request: ExperimentRequest, settings: AnsweringSettings) -> Decoding:
+def _decoding(request: ExperimentRequest[WorkspaceFolder], settings: AnsweringSettings) -> Decoding:
     # a top_k of 0 lets the model's entry decide, behind an API
     top_k = settings.top_k or (0 if behind_api(request) else 5)
     drawing = {"top_p": settings.top_p, "top_k": top_k} if settings.temperature else {}

@@ -18,6 +18,7 @@ from rallebench.papers.crud.retrieval import RETRIEVERS, variant
 from rallebench.papers.crud.settings import CrudGridSettings, SearchedDocuments
 from rallebench.retrievers import rerank
 from rallebench.workspace.indexes.recipes import index_recipe
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ class Grid:
         return "base"
 
 
-def make_grid(request: ExperimentRequest, settings: CrudGridSettings) -> Grid:
+def make_grid(request: ExperimentRequest[WorkspaceFolder], settings: CrudGridSettings) -> Grid:
     """The requested grid, planned without loading or reading files. Raises UsageError."""
     s = settings
     setting = Setting(str, "", choices=tuple(FACTORS), required=True)
@@ -107,7 +108,11 @@ def _plain(config: Config) -> Config:
 
 
 def _refusal(
-    request: ExperimentRequest, settings: CrudGridSettings, name: str, value: Any, base: Config
+    request: ExperimentRequest[WorkspaceFolder],
+    settings: CrudGridSettings,
+    name: str,
+    value: Any,
+    base: Config,
 ) -> str:
     """The reason for skipping a value of a factor, or ''. Raises UsageError for an explicitly requested value."""
     listed, is_base = FACTORS[name].setting, value == getattr(base, name)
@@ -169,7 +174,7 @@ def _run_order(configs: list[Config]) -> tuple[Config, ...]:
 
 
 def index_recipes(
-    request: ExperimentRequest, documents: SearchedDocuments, config: Config
+    request: ExperimentRequest[WorkspaceFolder], documents: SearchedDocuments, config: Config
 ) -> dict[str, IndexRecipe]:
     """Kind of list (``dense``, ``bm25``) → the index that a configuration searches. Raises UsageError."""
     if not documents.corpus.strip():

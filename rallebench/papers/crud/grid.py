@@ -19,6 +19,7 @@ from rallebench.papers.crud.records import DATA_IS, find_tasks, read_tasks
 from rallebench.papers.crud.scoring import RETRIEVAL
 from rallebench.papers.crud.settings import CrudGridSettings
 from rallebench.retrievers import kinds, needs_encoder
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @CRUD.suite(
@@ -29,7 +30,7 @@ from rallebench.retrievers import kinds, needs_encoder
     needs_llm=False,
     named_by=("tasks",),
 )
-def crud_grid(request: ExperimentRequest) -> Experiment:
+def crud_grid(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """CRUD-RAG's one-factor grid with its recommendations; without a model it compares retrievers alone."""
     settings = request.read(CrudGridSettings)
     dense = list(filter(needs_encoder, kinds()))

@@ -30,6 +30,7 @@ from rallebench.papers.crud.factors import WORDS
 from rallebench.papers.crud.records import CrudTask, RecordSet
 from rallebench.papers.crud.retrieval import separator
 from rallebench.papers.crud.settings import AnsweringSettings, CrudGridSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 Place = tuple[Config, str]
 """A configuration and the name of a task."""
@@ -76,7 +77,7 @@ def left_out(grid: Grid) -> tuple[str, ...]:
 
 
 def perform_grid(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     settings: CrudGridSettings,
     outcomes: Outcomes,
     records: Mapping[str, RecordSet],
@@ -136,7 +137,7 @@ def _indexes(
 
 
 def _plan(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     settings: AnsweringSettings,
     config: Config,
     task: CrudTask,

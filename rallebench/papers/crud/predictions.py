@@ -20,6 +20,7 @@ from rallebench.papers.common import check_file, metric_means, not_in_gold, plai
 from rallebench.papers.crud.judge import PRECISION, RECALL, quest_scores, texts
 from rallebench.papers.crud.records import CrudTask, find_tasks, read_tasks
 from rallebench.papers.crud.scoring import DEFINITIONS, text_values
+from rallebench.workspace.paths import WorkspaceFolder
 
 OF_TEXT = ("bleu-avg", "bleu-1", "bleu-2", "bleu-3", "bleu-4", "rouge-L")
 METRICS = (*OF_TEXT, "similarity", "QA_avg_F1", "QA_recall", "length")
@@ -30,7 +31,9 @@ NEAR = 1e-6
 """Values of a metric within this difference are equal."""
 
 
-def results_path(request: ExperimentRequest, task: CrudTask, index: str, k: int) -> str:
+def results_path(
+    request: ExperimentRequest[WorkspaceFolder], task: CrudTask, index: str, k: int
+) -> str:
     """The path of a task's results in CRUD-RAG's layout; the folder name contains collection, k and model type."""
     folder = f"{plain_name(index or 'none')}_top{k}_{plain_name(request.workspace.llm(request.llm).backend)}"
     return f"output/{folder}/{task.file}_{plain_name(request.llm)}.json"

@@ -26,6 +26,7 @@ from rallebench.metrics.judges import JudgeScorer, judge_named
 from rallebench.papers.crud.judge import COLUMNS, QuestEntry, texts
 from rallebench.papers.crud.records import CrudTask, Record
 from rallebench.papers.crud.settings import AnsweringSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Judging:
 
 
 def plan_judging(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     settings: AnsweringSettings,
     task: CrudTask,
     records: Sequence[Record],

@@ -43,6 +43,7 @@ from rallebench.papers.crud.records import (
 from rallebench.papers.crud.results import result_file
 from rallebench.papers.crud.retrieval import searches_words, separator
 from rallebench.papers.crud.settings import CrudSettings, CrudTasksSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 COLUMNS = {
     "BLEU": "bleu-avg",
@@ -243,7 +244,9 @@ def _notes_of_cell(cell: Cell) -> Iterator[str]:
         yield f"{name}: questions were made of {references} references; those that could be read are kept."
 
 
-def _find_retriever(request: ExperimentRequest, settings: CrudSettings) -> tuple[str, int, str]:
+def _find_retriever(
+    request: ExperimentRequest[WorkspaceFolder], settings: CrudSettings
+) -> tuple[str, int, str]:
     """(retriever, k, document separator); '' for a retriever that is not built yet. Raises UsageError."""
     index, join = settings.index, settings.answering.join
     if not settings.k:
@@ -260,7 +263,7 @@ def _find_retriever(request: ExperimentRequest, settings: CrudSettings) -> tuple
 
 
 def crud_tasks(
-    request: ExperimentRequest, settings: CrudSettings, tasks: tuple[CrudTask, ...]
+    request: ExperimentRequest[WorkspaceFolder], settings: CrudSettings, tasks: tuple[CrudTask, ...]
 ) -> Experiment:
     """Run these tasks, one cell each."""
     answering = settings.answering
@@ -307,13 +310,13 @@ def crud_tasks(
 
 
 @CRUD.suite("crud", form=dataclass_form(CrudTasksSettings))
-def crud(request: ExperimentRequest) -> Experiment:
+def crud(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """CRUD-RAG: several of its tasks, one after another."""
     settings = request.read(CrudTasksSettings)
     return (yield from crud_tasks(request, settings.suite, find_tasks(settings.tasks)))
 
 
-def crud_task(request: ExperimentRequest, task: CrudTask) -> Experiment:
+def crud_task(request: ExperimentRequest[WorkspaceFolder], task: CrudTask) -> Experiment:
     """Run one task."""
     return (yield from crud_tasks(request, request.read(CrudSettings), (task,)))
 

@@ -15,10 +15,11 @@ from rallebench.core.types import Chain
 from rallebench.papers.ralle.sets import PLAIN, KiltSet
 from rallebench.papers.ralle.settings import KiltAskingSettings
 from rallebench.workspace.checking import check_chain
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def prepare_chain(
-    request: ExperimentRequest, s: KiltAskingSettings, kilt_set: KiltSet, mode: str
+    request: ExperimentRequest[WorkspaceFolder], s: KiltAskingSettings, kilt_set: KiltSet, mode: str
 ) -> Chain | None:
     """The checked chain of a set with its model and retriever; None if the set has no such chain.
 
@@ -46,7 +47,7 @@ def prepare_chain(
 
 
 def _chain(
-    request: ExperimentRequest, s: KiltAskingSettings, kilt_set: KiltSet, mode: str
+    request: ExperimentRequest[WorkspaceFolder], s: KiltAskingSettings, kilt_set: KiltSet, mode: str
 ) -> Chain | None:
     """The unchanged chain: RaLLe's own, from the user's copy, or ours."""
     workspace = request.workspace

@@ -19,6 +19,7 @@ from rallebench.core.files import read_objects, sha256_file
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_examples
 from rallebench.experiments.common import in_folder, names_in
+from rallebench.workspace.paths import WorkspaceFolder
 
 TASKS: Mapping[str, str] = {
     "fact": "fact checking",
@@ -125,7 +126,11 @@ class Questions:
 
 
 def question_files(
-    request: ExperimentRequest, sets: Sequence[KiltSet], data: str, file: str, split: str
+    request: ExperimentRequest[WorkspaceFolder],
+    sets: Sequence[KiltSet],
+    data: str,
+    file: str,
+    split: str,
 ) -> dict[str, tuple[str, Path]]:
     """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
 

@@ -51,24 +51,29 @@ from rallebench.papers.ralle.tables import (
     result_tables,
 )
 from rallebench.workspace.flows import chain_flow
+from rallebench.workspace.paths import WorkspaceFolder
 
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
 """Settings in the default names of runs."""
 
 
 @KILT.suite("kilt", form=dataclass_form(KiltSettings), named_by=NAMED_BY)
-def kilt(request: ExperimentRequest) -> Experiment:
+def kilt(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """KILT, several sets with their macro-average, as in RaLLe's tables."""
     settings = request.read(KiltSettings)
     return (yield from _answer_sets(request, settings, find_sets(settings.datasets)))
 
 
-def _answer_one(request: ExperimentRequest, sets: tuple[KiltSet, ...]) -> Experiment:
+def _answer_one(
+    request: ExperimentRequest[WorkspaceFolder], sets: tuple[KiltSet, ...]
+) -> Experiment:
     return (yield from _answer_sets(request, request.read(SetSettings), sets))
 
 
 def _answer_sets(
-    request: ExperimentRequest, settings: SetSettings | KiltSettings, sets: Sequence[KiltSet]
+    request: ExperimentRequest[WorkspaceFolder],
+    settings: SetSettings | KiltSettings,
+    sets: Sequence[KiltSet],
 ) -> Experiment:
     """All sets in all ways, one after another; everything is read and checked before the first run."""
     s, folder = settings.asking, settings.folder
@@ -155,7 +160,10 @@ register_each(
 
 
 def _chains(
-    request: ExperimentRequest, s: KiltAskingSettings, names: Iterable[str], modes: Sequence[str]
+    request: ExperimentRequest[WorkspaceFolder],
+    s: KiltAskingSettings,
+    names: Iterable[str],
+    modes: Sequence[str],
 ) -> tuple[dict[tuple[str, str], Chain], list[str]]:
     """(set and way → its chain, a sentence for each set without a chain). Raises UsageError if none has one."""
     pairs = [(name, mode) for name in names for mode in modes]

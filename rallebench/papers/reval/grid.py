@@ -24,6 +24,7 @@ from rallebench.papers.reval.demonstrations import draw_demonstrations, with_sho
 from rallebench.papers.reval.settings import RevalSettings
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import FOLDER, Agent, original_prompts, prepare_agent
+from rallebench.workspace.paths import WorkspaceFolder
 
 BELOW = ("", "data/KoLA2", "KoLA2")
 """Subfolders that may hold R-Eval's files."""
@@ -44,7 +45,7 @@ class TaskQuestions:
 
 
 def read_tasks(
-    request: ExperimentRequest, settings: RevalSettings, domain: str = ""
+    request: ExperimentRequest[WorkspaceFolder], settings: RevalSettings, domain: str = ""
 ) -> list[TaskQuestions]:
     """Read and check the named tasks, or all (of a ``domain``) whose questions exist. Raises UsageError, NotFoundError,
     BadFileError.
@@ -62,7 +63,7 @@ def read_tasks(
 
 
 def _files(
-    request: ExperimentRequest, settings: RevalSettings, domain: str
+    request: ExperimentRequest[WorkspaceFolder], settings: RevalSettings, domain: str
 ) -> dict[str, tuple[Path, str]]:
     """Dataset → (file, format, '' to recognise it), in R-Eval's order or as named."""
     workspace, data = request.workspace, settings.data
@@ -98,7 +99,9 @@ def _files(
     return files
 
 
-def _in_folder(request: ExperimentRequest, data: str) -> dict[str, tuple[Path, str]]:
+def _in_folder(
+    request: ExperimentRequest[WorkspaceFolder], data: str
+) -> dict[str, tuple[Path, str]]:
     """R-Eval's task → (file, format) in the folder ``data``, if one is given: R-Eval's own file, else the set as published."""
     if not data:
         return {}
@@ -115,7 +118,11 @@ def _in_folder(request: ExperimentRequest, data: str) -> dict[str, tuple[Path, s
 
 
 def _task(
-    request: ExperimentRequest, settings: RevalSettings, name: str, path: Path, form: str
+    request: ExperimentRequest[WorkspaceFolder],
+    settings: RevalSettings,
+    name: str,
+    path: Path,
+    form: str,
 ) -> TaskQuestions:
     every, instances = read_questions(path, form=form), settings.instances
     examples = tuple(draw_sample(every, instances)) if instances else every
@@ -174,7 +181,9 @@ class GridCell:
 
 
 def grid(
-    request: ExperimentRequest, settings: RevalSettings, tasks: Sequence[TaskQuestions]
+    request: ExperimentRequest[WorkspaceFolder],
+    settings: RevalSettings,
+    tasks: Sequence[TaskQuestions],
 ) -> list[GridCell]:
     """All cells, model by model. Raises UsageError if no cell is possible."""
     workflows = names_in(settings.workflows)
@@ -235,7 +244,7 @@ def _agent_settings(s: RevalSettings, workflows: Sequence[str]) -> dict[str, str
 
 
 def _cell(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     settings: RevalSettings,
     system: System,
     questions: TaskQuestions,
@@ -289,7 +298,10 @@ def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
 
 
 def _why_not(
-    request: ExperimentRequest, cell: GridCell, environments: Sequence[str], protocol: str
+    request: ExperimentRequest[WorkspaceFolder],
+    cell: GridCell,
+    environments: Sequence[str],
+    protocol: str,
 ) -> str:
     """The reason against a cell, '' if it is possible."""
     traits = WORKFLOWS.entry(cell.system.workflow).traits

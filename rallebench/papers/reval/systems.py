@@ -46,6 +46,7 @@ from rallebench.papers.reval.benchmark import REVAL
 from rallebench.papers.reval.grid import GridCell, grid, read_tasks, wording_in
 from rallebench.papers.reval.plots import analysis_plots
 from rallebench.papers.reval.settings import RevalSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 POOLS = "reval_table1"
 REWARD = "f1_yes_no"
@@ -54,12 +55,12 @@ NAMED_BY = ("workflows", "models", "tasks")
 
 
 @REVAL.suite("reval", form=dataclass_form(RevalSettings), named_by=NAMED_BY)
-def reval(request: ExperimentRequest) -> Grid:
+def reval(request: ExperimentRequest[WorkspaceFolder]) -> Grid:
     """R-Eval: workflows × models × tasks, as far as they fit each other, with scores, means and ranks."""
     return (yield from _answer_cells(request, ""))
 
 
-def _answer_cells(request: ExperimentRequest, domain: str) -> Grid:
+def _answer_cells(request: ExperimentRequest[WorkspaceFolder], domain: str) -> Grid:
     settings = request.read(RevalSettings)
     tasks, tokenizer = read_tasks(request, settings, domain), settings.tokenizer
     position = metric(f"position_match:{tokenizer}" if tokenizer else "position_match").name
@@ -120,7 +121,7 @@ def _run(
 
 
 def _report(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     cells: Sequence[GridCell],
     results: Mapping[str, RunResult],
     failed: Mapping[str, str],
@@ -174,7 +175,7 @@ PRINTED = {"aminer": "reval_table3", "wiki": "reval_table5"}
 
 
 def _own_rows(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     scored: Sequence[GridCell],
     results: Mapping[str, RunResult],
     leaderboard: Leaderboard,

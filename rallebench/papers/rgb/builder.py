@@ -37,6 +37,7 @@ from rallebench.papers.rgb.records import (
 from rallebench.papers.rgb.scoring import assess
 from rallebench.papers.rgb.settings import RecordSettings
 from rallebench.papers.rgb.writing import SourceQuestions, write_questions
+from rallebench.workspace.paths import WorkspaceFolder
 
 Row = dict[str, Any]
 
@@ -135,7 +136,7 @@ SENTENCES: Mapping[str, str] = {
     named_by=("articles",),
     form=dataclass_form(RecordSettings),
 )
-def testbed(request: ExperimentRequest) -> Experiment:
+def testbed(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """RGB's records from a dataset and an index: positives, negatives, false copies by the answer."""
     s = request.read(RecordSettings)
     _check(request, s)
@@ -169,13 +170,13 @@ def testbed(request: ExperimentRequest) -> Experiment:
     needs_llm=False,
     articles=False,
 )
-def build_rgb(request: ExperimentRequest) -> Experiment:
+def build_rgb(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """RGB's records: positive, negative and false documents from an index, for the questions of a set or of articles."""
     report = yield from testbed(request)
     return replace(report, data={"records": report.data["records"]})
 
 
-def _check(request: ExperimentRequest, s: RecordSettings) -> None:
+def _check(request: ExperimentRequest[WorkspaceFolder], s: RecordSettings) -> None:
     """Raise UsageError for settings that exclude each other, or an unknown retriever."""
     if bool(s.data) == bool(s.articles) or not s.index:
         raise UsageError(
@@ -249,7 +250,7 @@ def _sets(
     return sets, counts
 
 
-def _read(request: ExperimentRequest, data: str) -> SourceQuestions:
+def _read(request: ExperimentRequest[WorkspaceFolder], data: str) -> SourceQuestions:
     """The answerable questions of a set."""
     name, path = request.workspace.dataset(data)
     _, first = next(iter(Source(path).objects()), (0, {}))
@@ -277,7 +278,9 @@ def _question(example: Example) -> RgbRecord:
 
 
 def _known_questions(
-    request: ExperimentRequest, settings: RecordSettings, questions: Sequence[RgbRecord]
+    request: ExperimentRequest[WorkspaceFolder],
+    settings: RecordSettings,
+    questions: Sequence[RgbRecord],
 ) -> frozenset[str] | None:
     """Ids of the questions that the named run answered right; None without a run. Raises UsageError."""
     run, language = settings.known, settings.language

@@ -57,6 +57,7 @@ from rallebench.papers.rgb.testbed import (
     result_files,
     rgb_run,
 )
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def run_notes(answered: Answered) -> Iterator[str]:
@@ -163,7 +164,7 @@ def count_judgements(result: RunResult, testbed: Testbed) -> tuple[dict[str, int
     error_categories=CATEGORIES["noise"],
     form=dataclass_form(NoiseSettings),
 )
-def noise(request: ExperimentRequest) -> Experiment:
+def noise(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """RGB, noise robustness: right answers while ever more documents are beside the point."""
     s = request.read(NoiseSettings)
     testbed = _testbed(request, "noise", s.test)
@@ -176,7 +177,7 @@ def noise(request: ExperimentRequest) -> Experiment:
     error_categories=CATEGORIES["integration"],
     form=dataclass_form(IntegrationSettings),
 )
-def integration(request: ExperimentRequest) -> Experiment:
+def integration(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """RGB, information integration: answers whose parts stand in different documents."""
     s = request.read(IntegrationSettings)
     testbed = _testbed(request, "integration", s.test)
@@ -189,7 +190,7 @@ def integration(request: ExperimentRequest) -> Experiment:
     error_categories=CATEGORIES["rejection"],
     form=dataclass_form(RejectionSettings),
 )
-def rejection(request: ExperimentRequest) -> Experiment:
+def rejection(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """RGB, negative rejection: nothing but noise, and the model should say so. Lucky hits stand apart."""
     s = request.read(RejectionSettings)
     testbed = _testbed(request, "rejection", s.test, s.judging.judge)
@@ -214,7 +215,7 @@ def rejection(request: ExperimentRequest) -> Experiment:
     sets=sets_in,
     form=dataclass_form(CounterfactualSettings),
 )
-def counterfactual(request: ExperimentRequest) -> Experiment:
+def counterfactual(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """RGB, counterfactual robustness: the documents are false; is that noticed, and the answer right all the same?"""
     s = request.read(CounterfactualSettings)
     testbed = read_testbed(request, "counterfactual", s.test, s.judging.judge)
@@ -264,7 +265,7 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
 
 
 def _testbed(
-    request: ExperimentRequest, name: str, settings: RgbSettings, judge: str = ""
+    request: ExperimentRequest[WorkspaceFolder], name: str, settings: RgbSettings, judge: str = ""
 ) -> Testbed:
     """The testbed of a test with true documents. Raises UsageError for a set of the wrong kind."""
     testbed = read_testbed(request, name, settings, judge)

@@ -51,6 +51,7 @@ from rallebench.papers.rgb.records import (
 )
 from rallebench.papers.rgb.scoring import Assessment, assess, metric_definitions
 from rallebench.papers.rgb.settings import RgbSettings
+from rallebench.workspace.paths import WorkspaceFolder
 
 FOLDER = "suites/rgb"
 WORKFLOW = "rgb"
@@ -137,7 +138,7 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Sampling) 
 class Testbed:
     """Common parts of an experiment's runs. ``name``: of the test, in TEST_KINDS."""
 
-    request: ExperimentRequest
+    request: ExperimentRequest[WorkspaceFolder]
     settings: RgbSettings
     name: str
     records: RgbRecords
@@ -218,7 +219,7 @@ Answered = Mapping[str, "tuple[Test, RunResult]"]
 
 
 def read_testbed(
-    request: ExperimentRequest, name: str, settings: RgbSettings, judge: str = ""
+    request: ExperimentRequest[WorkspaceFolder], name: str, settings: RgbSettings, judge: str = ""
 ) -> Testbed:
     """Read data and prompts of the test ``name``; ``judge``: the model that judges, or ''. Raises UsageError."""
     s = settings

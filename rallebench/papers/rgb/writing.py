@@ -39,6 +39,7 @@ from rallebench.papers.common import count_sentences, flow_spec
 from rallebench.papers.rgb.records import RgbRecord, write_required
 from rallebench.papers.rgb.settings import RecordSettings
 from rallebench.papers.rgb.testbed import FOLDER
+from rallebench.workspace.paths import WorkspaceFolder
 
 WORKFLOW = "rgb-questions"
 MAX_ARTICLE_CHARACTERS = 8000
@@ -69,7 +70,7 @@ class SourceQuestions:
 
 
 def write_questions(
-    request: ExperimentRequest, settings: RecordSettings
+    request: ExperimentRequest[WorkspaceFolder], settings: RecordSettings
 ) -> Generator[RunRequest, RunResult, SourceQuestions]:
     """Ask a model for a question about each article. Raises UsageError before the run, BackendError without a usable
     question."""
@@ -98,7 +99,11 @@ def write_questions(
 
 
 def _questions_run(
-    request: ExperimentRequest, name: str, prompt: str, articles: Sequence[Passage], parts: int
+    request: ExperimentRequest[WorkspaceFolder],
+    name: str,
+    prompt: str,
+    articles: Sequence[Passage],
+    parts: int,
 ) -> RunRequest:
     texts = {article.doc_id: _text(article) for article in articles}
 

@@ -39,6 +39,7 @@ from rallebench.experiments.languages import searchable, unlike_english
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
+from rallebench.workspace.paths import WorkspaceFolder
 
 PRINTED = "beir_table2"
 FETCH = "curl -LO https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/scifact.zip && unzip scifact.zip"
@@ -87,7 +88,7 @@ def sets_in(folder: Path) -> dict[str, Path]:
     return {path.name: path for path in sorted(folder.iterdir()) if recognises(path)}
 
 
-def read_sets(request: ExperimentRequest, s: BeirSettings) -> list[BeirSet]:
+def read_sets(request: ExperimentRequest[WorkspaceFolder], s: BeirSettings) -> list[BeirSet]:
     """Read and check the chosen sets. Raises UsageError, NotFoundError, BadFileError."""
     folder = request.workspace.data(s.data, f"a folder in BEIR's form, as after `{FETCH}`")
     known = sets_in(folder) if folder.is_dir() else {}
@@ -122,7 +123,7 @@ def read_sets(request: ExperimentRequest, s: BeirSettings) -> list[BeirSet]:
     form=dataclass_form(BeirSettings),
     named_by=("datasets", "kinds", "retriever"),
 )
-def beir(request: ExperimentRequest) -> Experiment:
+def beir(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """BEIR's sets: nDCG@10 and recall of retrieval alone, beside BM25 as BEIR and Pyserini print it."""
     settings = request.read(BeirSettings)
     depth = settings.depth

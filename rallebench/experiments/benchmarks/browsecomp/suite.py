@@ -51,6 +51,7 @@ from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
 from rallebench.workflows import WORKFLOWS, agent_workflows
 from rallebench.workspace.flows import prepare_agent
+from rallebench.workspace.paths import WorkspaceFolder
 
 RETRIEVERS, AGENTS = "browsecomp_table2", "browsecomp_table1"
 FETCH = (
@@ -104,7 +105,7 @@ class BrowseCompSettings:
     form=dataclass_form(BrowseCompSettings),
     named_by=("kinds", "retriever", "workflows"),
 )
-def browsecomp(request: ExperimentRequest) -> Experiment:
+def browsecomp(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """BrowseComp-Plus: retrieval alone by evidence and by gold documents; with a model, agents over the fixed corpus."""
     s = request.read(BrowseCompSettings)
     file, questions = _questions(request, s.data)
@@ -132,7 +133,9 @@ def browsecomp(request: ExperimentRequest) -> Experiment:
     return _report(searched, acted, notes)
 
 
-def _questions(request: ExperimentRequest, data: str) -> tuple[Path, tuple[Example, ...]]:
+def _questions(
+    request: ExperimentRequest[WorkspaceFolder], data: str
+) -> tuple[Path, tuple[Example, ...]]:
     path = request.workspace.data(data, f"the decrypted file: `{FETCH}`")
     file = folder_file(path)
     if file.is_dir():
@@ -142,7 +145,7 @@ def _questions(request: ExperimentRequest, data: str) -> tuple[Path, tuple[Examp
     return file, read_questions(file, request.limit, "browsecomp")
 
 
-def _systems(request: ExperimentRequest, s: BrowseCompSettings) -> Systems:
+def _systems(request: ExperimentRequest[WorkspaceFolder], s: BrowseCompSettings) -> Systems:
     if not s.corpus and not names_in(s.retriever):
         raise UsageError(
             f"The corpus is not named; fetch it with `{CORPUS}`.",
@@ -152,7 +155,7 @@ def _systems(request: ExperimentRequest, s: BrowseCompSettings) -> Systems:
     return choose_systems(request, s.indexes, corpus, retriever=s.retriever)
 
 
-def _workflows(request: ExperimentRequest, written: str) -> list[str]:
+def _workflows(request: ExperimentRequest[WorkspaceFolder], written: str) -> list[str]:
     """The chosen workflows. Raises UsageError for a workflow without an environment."""
     acting = [name for name in agent_workflows() if WORKFLOWS.entry(name).traits.get("needs_env")]
     names = names_in(written)
@@ -166,7 +169,7 @@ def _workflows(request: ExperimentRequest, written: str) -> list[str]:
 
 
 def _retrieval(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     depth: int,
     system: str,
     index: str,
@@ -184,7 +187,7 @@ def _gold(example: Example) -> Mapping[str, float]:
 
 
 def _agent(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     s: BrowseCompSettings,
     label: str,
     workflow: str,
@@ -214,7 +217,7 @@ def _agent(
     )
 
 
-def _is_there(request: ExperimentRequest, index: str) -> bool:
+def _is_there(request: ExperimentRequest[WorkspaceFolder], index: str) -> bool:
     """Return whether an index exists; during a plan it may not be built yet."""
     try:
         request.workspace.component_indexes(index)

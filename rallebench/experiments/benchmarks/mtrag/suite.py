@@ -51,6 +51,7 @@ from rallebench.experiments.languages import prompts_note, searchable, unlike_en
 from rallebench.experiments.published.official import why_unverified
 from rallebench.experiments.published.rows import own_row, unlike
 from rallebench.experiments.significance import tests_between
+from rallebench.workspace.paths import WorkspaceFolder
 
 PRINTED = "mtrag_table1"
 FETCH = "git clone https://github.com/IBM/mt-rag-benchmark && cd mt-rag-benchmark/corpora/passage_level && unzip '*.zip'"
@@ -98,7 +99,7 @@ class Domain:
     notes: tuple[str, ...] = ()
 
 
-def read_domains(request: ExperimentRequest, s: MtragSettings) -> list[Domain]:
+def read_domains(request: ExperimentRequest[WorkspaceFolder], s: MtragSettings) -> list[Domain]:
     """Read and check the chosen domains. Raises UsageError, NotFoundError, BadFileError."""
     folder = request.workspace.data(s.data, f"the folder of MTRAG's repository: `{FETCH}`")
     if not folder.is_dir():
@@ -196,7 +197,7 @@ def _targets(folder: Path) -> dict[str, str]:
     form=dataclass_form(MtragSettings),
     named_by=("datasets", "forms", "kinds"),
 )
-def mtrag(request: ExperimentRequest) -> Experiment:
+def mtrag(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """MTRAG: the last turn, the rewritten query and the full conversation, by what they retrieve and what a model answers."""
     s = request.read(MtragSettings)
     domains = read_domains(request, s)
@@ -230,7 +231,9 @@ def mtrag(request: ExperimentRequest) -> Experiment:
     return _report(request, results, s.k if request.llm else DEPTH, notes)
 
 
-def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> Iterator[str]:
+def _language_notes(
+    request: ExperimentRequest[WorkspaceFolder], domains: Sequence[Domain]
+) -> Iterator[str]:
     """Notes on the language of questions, documents and, with a model, of the prompt."""
     mend = f"write a chain {READ} of your own into the workspace's chains"
     for domain in domains:
@@ -241,7 +244,7 @@ def _language_notes(request: ExperimentRequest, domains: Sequence[Domain]) -> It
 
 
 def _report(
-    request: ExperimentRequest,
+    request: ExperimentRequest[WorkspaceFolder],
     results: Mapping[tuple[str, str], Sequence[RunResult]],
     depth: int,
     notes: list[str],
