@@ -14,8 +14,9 @@ from rallebench.core.types import Chain
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in the list. ``title``: the user's name for it, or what tells it from others; ``mean``: of ``metric``,
-    None before it is scored; ``precision``: its R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …"""
+    """A run in the list. ``title``: the user's title, or one that distinguishes it; ``mean``: of ``metric``, None
+    before scoring; ``precision``: R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …
+    """
 
     name: str
     title: str
@@ -37,8 +38,9 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunFacts:
-    """The size and the origin of a run: ``n`` questions, of which ``n_done`` were asked and ``n_errors`` failed. ``chain``: None
-    for an agent or imported predictions."""
+    """The size and origin of a run: ``n`` questions, of which ``n_done`` were asked and ``n_errors`` failed.
+    ``chain``: None for an agent or imported predictions.
+    """
 
     dataset: str
     chain: Chain | None
@@ -49,7 +51,7 @@ class RunFacts:
 
 
 def number(value: float, signed: bool = False) -> str:
-    """A score with three decimals, a larger number with fewer.
+    """Format a score with three decimals, and larger numbers with fewer.
 
     >>> number(0.5180), number(-0.01, signed=True), number(12.345), number(12345.6)
     ('0.518', '-0.010', '12.35', '12,346')
@@ -60,10 +62,11 @@ def number(value: float, signed: bool = False) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetricEstimate:
-    """The mean of a metric over ``n`` scored questions with its 95 % interval; all None if nothing was scored.
+    """The mean of a metric over ``n`` scored questions, with its 95 % interval; all None if nothing was scored.
 
-    ``missing``: questions without a score. ``units``: the articles that the interval counts, None if these are the questions.
-    ``over_all``: the figure over all answers together, of metrics that have one. ``note``: why there is no interval or score.
+    ``missing``: questions without a score. ``units``: number of articles behind the interval; None if it is based on
+    questions. ``over_all``: the figure over all answers together, for metrics that have one. ``note``: why there is
+    no interval or score.
 
     >>> MetricEstimate("em", 0.518, 0.452, 0.583, 222, units=180)
     em 0.518 [0.452, 0.583], n = 222, 180 articles
@@ -99,9 +102,10 @@ class MetricEstimate:
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """A question of a run. ``gold``: the accepted answers; ``verdict``: right, wrong, lost, format, failed, or none without
-    gold; ``lost_at``: where the chain lost it, '' if it did not. ``seconds`` and tokens: of all steps, None if not counted;
-    ``tokens``: prompt and completion together. ``error``: why it failed, or ''."""
+    """A question of a run. ``gold``: the accepted answers; ``verdict``: right, wrong, lost, format or failed, or
+    none without gold; ``lost_at``: the stage at which the chain lost it, or ''. ``seconds`` and tokens: totals over
+    all steps, None if not counted; ``tokens``: prompt and completion together. ``error``: why it failed, or ''.
+    """
 
     qid: str
     question: str
@@ -125,9 +129,10 @@ class QuestionResult:
 class MetricDifference:
     """Run B minus run A by a metric, over the ``n`` questions that both have scored.
 
-    ``low``..``high``: its 95 % interval, from the same sign-flip test over articles as ``p``. ``wins``, ``ties``, ``losses``:
-    questions on which B is better, equal, worse; ``gained`` and ``lost``: their ids. ``needed``: questions that would show
-    this difference with 80 % power, None if there is none. ``verdict``: "better", "worse", "no difference shown" and so on.
+    ``low``..``high``: the 95 % interval, from the same sign-flip test over articles as ``p``. ``wins``, ``ties``,
+    ``losses``: numbers of questions on which B is better, equal, worse; ``gained`` and ``lost``: ids of the questions
+    won and lost. ``needed``: number of questions that would show this difference with 80 % power, None if there is
+    none. ``verdict``: "better", "worse", "no difference shown" and so on.
     """
 
     metric: str
@@ -150,7 +155,7 @@ class MetricDifference:
 
     @property
     def flipped_ids(self) -> tuple[str, ...]:
-        """The ids of the questions on which B is better, then of those on which it is worse."""
+        """The ids of the questions on which B is better, then of those on which B is worse."""
         return self.gained + self.lost
 
     def __str__(self) -> str:
@@ -176,8 +181,9 @@ class MetricDifference:
 
 @dataclass(frozen=True, slots=True)
 class ComparedRuns:
-    """Runs compared with the first. ``differences``: metric → run → difference; of three or more runs by one metric alone.
-    ``tables``: all metrics, then the differences. ``warnings``: what limits the comparison."""
+    """Runs compared with the first. ``differences``: metric → run → difference; with three or more runs, one metric
+    only. ``tables``: all metrics, then the differences. ``warnings``: limits of the comparison.
+    """
 
     runs: tuple[str, ...]
     metric: str
@@ -188,8 +194,9 @@ class ComparedRuns:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """The variants of a sweep, or the chains of a folder, best first. ``metrics``: those by which it can be ranked; ``reports``:
-    run → its report."""
+    """The variants of a sweep or the chains of a folder, best first. ``metrics``: metrics that can rank them;
+    ``reports``: run → its report.
+    """
 
     result: RankingReport
     metrics: tuple[str, ...] = ()

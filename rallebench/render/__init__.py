@@ -1,1 +1,1 @@
-"""Values as text and HTML, figures as SVG. Pure: nothing here reads a file, a clock or a store."""
+"""Render values as text and HTML, and figures as SVG. Pure: no access to files, clocks or stores."""

@@ -8,7 +8,7 @@ SERIES = (
     *("#0d9488", "#d97706", "#4f7fe5", "#c0458b", "#65a30d"),
     *("#8b5cf6", "#dc4c3e", "#0891b2", "#a16207", "#64748b"),
 )
-"""Of series, in order."""
+"""Colours of series, in order."""
 PARTS: Mapping[str, str] = {
     "failed": "#334155",
     "not_in_corpus": "#7f1d1d",
@@ -37,24 +37,24 @@ PARTS: Mapping[str, str] = {
     "OL": "#0891b2",
     "RE": "#94a3b8",
 }
-"""Of the parts of a whole, by key: stages of a waterfall, R-Eval's classes of answers."""
+"""Colours of the parts of a whole, by key: stages of a waterfall, R-Eval's answer classes."""
 REST = "#94a3b8"
 INKS = ("#ffffff", "#000000")
-"""Of text on a colour: on every colour one of the two has a contrast of 4.5 at least."""
+"""Text colours on a coloured background: one of the two always has a contrast of at least 4.5."""
 
 
 def series(number: int) -> str:
-    """The colour of a series; after the last the first again."""
+    """Return the colour of a series, starting again after the last colour."""
     return SERIES[number % len(SERIES)]
 
 
 def part(key: str) -> str:
-    """The colour of a part of a whole."""
+    """Return the colour of a part of a whole."""
     return PARTS.get(key, REST)
 
 
 def ink_on(colour: str) -> str:
-    """White or black, which reads better on ``#rrggbb`` or ``#rgb``: contrast as WCAG 2 defines it.
+    """Return white or black, whichever reads better on ``#rrggbb`` or ``#rgb``; contrast as in WCAG 2.
 
     >>> ink_on("#7f1d1d"), ink_on("#e3b23c"), ink_on("#000")
     ('#ffffff', '#000000', '#ffffff')
@@ -63,7 +63,7 @@ def ink_on(colour: str) -> str:
 
 
 def contrast(a: str, b: str) -> float:
-    """Of two colours ``#rrggbb``, 1 (none) to 21; text wants 4.5.
+    """Return the contrast of two colours ``#rrggbb``, from 1 (none) to 21; text needs 4.5.
 
     >>> contrast("#000000", "#ffffff")
     21.0

@@ -1,4 +1,4 @@
-"""A run's cost as sentences and tables, with a word for each unknown."""
+"""A run's cost as sentences and tables. Each unknown cost is explained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TOTALS = (
     ("of which failed", "steps before the failure, and the request that failed"),
     ("Asked by this run", "without what was cached, with earlier attempts of a question"),
 )
-"""The totals of a run's cost: label and contents."""
+"""Totals of a run's cost: label and explanation."""
 
 QUANTITIES: Mapping[str, tuple[str, Format]] = {
     "seconds": ("seconds", "quantity"),
@@ -28,19 +28,19 @@ QUANTITIES: Mapping[str, tuple[str, Format]] = {
     "tokens_per_second": ("tokens/s", "quantity"),
     "usd": ("US dollars", "usd"),
 }
-"""Quantity → a few words with its unit, and the format of its numbers."""
+"""Quantity → its label with the unit, and its number format."""
 _ABSENT = {"prompt_tokens": NOT_COUNTED, "completion_tokens": NOT_COUNTED, "usd": UNKNOWN}
 NOT_RECORDED = "Cost unknown: imported predictions do not say it."
 _BESIDE = ("model_calls", "retrievals", "seconds", "prompt_tokens", "completion_tokens", "usd")
 
 
 def cell(name: str, value: float | None) -> str:
-    """A number of a quantity, its unit left to the heading."""
+    """Format a quantity without its unit, which is in the heading."""
     return text(value, QUANTITIES[name][1], _ABSENT.get(name, ABSENT))
 
 
 def tokens(total: CostTotal) -> str:
-    """The prompt and completion tokens of a total, and the number of calls that are not in them."""
+    """Describe the prompt and completion tokens of a total, and the number of calls that did not report any."""
     sent, written = total.prompt_tokens, total.completion_tokens
     if sent is None and written is None:
         return "tokens not counted"
@@ -51,7 +51,7 @@ def tokens(total: CostTotal) -> str:
 
 
 def sentence(total: CostTotal) -> str:
-    """A total in one line."""
+    """Describe a total in one line."""
     parts = [
         plural(total.model_calls or 0, "model call"),
         plural(total.retrievals or 0, "retrieval"),
@@ -70,7 +70,7 @@ def sentence(total: CostTotal) -> str:
 
 
 def blocks(cost: Cost) -> tuple[Table | str, ...]:
-    """A run's cost: its totals, then the distributions per question."""
+    """Return a run's cost: its totals, then the distributions per question."""
     if not cost.recorded:
         return (NOT_RECORDED,)
     totals = [
@@ -91,7 +91,7 @@ def blocks(cost: Cost) -> tuple[Table | str, ...]:
 
 
 def beside(names: Sequence[str], costs: Sequence[Cost]) -> Table:
-    """The costs of runs side by side, cached answers at their original cost: totals, then means per question."""
+    """Compare the costs of runs, counting cached answers at their original cost: totals, then means per question."""
     rows: list[tuple[str, ...]] = [("questions", *(_total(cost, "questions") for cost in costs))]
     rows += [(QUANTITIES[name][0], *(_total(cost, name) for cost in costs)) for name in _BESIDE]
     for name, (label, _) in QUANTITIES.items():

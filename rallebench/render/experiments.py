@@ -1,4 +1,4 @@
-"""The parts, the plan and the pilot of an experiment."""
+"""The parts, plan and pilot of an experiment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COST: Mapping[str, tuple[str, Format]] = {
 
 
 def parts(report: SuiteReport) -> Iterator[Table]:
-    """A table for the parts that have the same metrics, with the definitions of the metrics."""
+    """Yield one table for each group of parts with the same metrics, with the metrics' definitions."""
     groups = dict.fromkeys(tuple(part.metrics) for part in report.parts)
     for number, metrics in enumerate(groups):
         rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -50,7 +50,7 @@ def parts(report: SuiteReport) -> Iterator[Table]:
 
 
 def plan(forecast: Forecast) -> Table:
-    """A row for every part, the sum last; with expected costs where a pilot measured them."""
+    """Return one row per part and the total in the last row; with expected costs where a pilot measured them."""
     parts = [_part(run.label, run, "about " * run.depends) for run in forecast.runs]
     rows = [*parts, _part("all", forecast)]
     pilot = forecast.pilot
@@ -68,13 +68,13 @@ def _part(label: str, part: PlannedRun | Forecast, about: str = "") -> tuple[str
 
 
 def plan_blocks(forecast: Forecast) -> tuple[Table | str, ...]:
-    """The plan, the costs of its indexes, and its notes."""
+    """Return the plan, the costs of its indexes, and its notes."""
     lines = [f"Indexes: {forecast.index_costs}"] if forecast.index_costs else []
     return (plan(forecast), *lines, *(f"Note: {note}" for note in forecast.notes))
 
 
 def forms(described: Iterable[Mapping[str, Any]]) -> str:
-    """Suites or builders with their settings, below each other."""
+    """List suites or builders with their settings."""
     texts = []
     for item in described:
         rows = [
@@ -86,7 +86,7 @@ def forms(described: Iterable[Mapping[str, Any]]) -> str:
 
 
 def span(count: Range) -> str:
-    """A number of calls between two bounds.
+    """Format a number of calls known only within bounds.
 
     >>> span(Range(1200, 1200)), span(Range(5, 10)), span(Range(5, None))
     ('1,200', '5 to 10', 'at least 5')
@@ -97,7 +97,7 @@ def span(count: Range) -> str:
 
 
 def amount(value: Interval, format: Format) -> str:
-    """An expected amount with its bounds.
+    """Format an expected amount with its bounds.
 
     >>> amount(Interval(90.0, 60.0, 130.0), "duration"), amount(Interval(), "count")
     ('1 min 30 s (1 min to 2 min 10 s)', 'unknown')

@@ -1,4 +1,4 @@
-"""Tables, badges and empty content as HTML with the classes of a report's style sheet. Values are escaped by their type."""
+"""Tables, badges and empty states as HTML with the classes of a report's style sheet. Values are escaped by type."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rallebench.render.numbers import interval, text
 
 
 def table(value: Table) -> Markup:
-    """A table in the form of papers, every mean with its interval and count below it, and a link that saves it as CSV."""
+    """Render a table as in papers, with the interval and count below each mean, and a link that saves it as CSV."""
     unit = Markup(' <small class="rb-basis">percent</small>') if value.percent else Markup()
     title = Markup('<div class="rb-section"><h3>{}{}</h3></div>').format(value.title, unit)
     title = title if value.title else Markup()
@@ -68,7 +68,7 @@ def _cell(value: Any, column: Column, bold: bool) -> Markup:
 
 
 def _is_numeric(value: Table, column: int) -> bool:
-    """Return whether a column holds numbers, which are aligned right; the first column names the rows."""
+    """Return whether a column holds numbers and is right-aligned; the first column names the rows."""
     cells = [row[column] for row in value.rows if row[column] is not None]
     return column > 0 and all(
         as_estimate(x) is not None or isinstance(x, (int, float)) for x in cells
@@ -76,7 +76,7 @@ def _is_numeric(value: Table, column: int) -> bool:
 
 
 def _csv_link(value: Table) -> Markup:
-    """A link that saves a table as CSV without a server."""
+    """Return a link that saves a table as CSV without a server."""
     content = base64.b64encode(csv_table(value).encode()).decode()
     return Markup(
         '<div class="rb-label"><a class="rb-link" download="{}" href="data:text/csv;base64,{}">Save as CSV</a></div>'
@@ -84,7 +84,7 @@ def _csv_link(value: Table) -> Markup:
 
 
 def file_name(title: str) -> str:
-    """A table's title as the name of its CSV file.
+    """Turn a table's title into the name of its CSV file.
 
     >>> file_name("Table 3: all/both")
     'Table-3-all-both.csv'
@@ -93,10 +93,10 @@ def file_name(title: str) -> str:
 
 
 def empty(message: str) -> Markup:
-    """A sentence in place of absent content."""
+    """Render a sentence in place of missing content."""
     return Markup('<div class="rb-text rb-empty">{}</div>').format(message)
 
 
 def badge(text: str, kind: str = "") -> Markup:
-    """A small label; kind ``good``, ``bad`` or ''."""
+    """Render a small label; ``kind``: ``good``, ``bad`` or ''."""
     return Markup('<span class="rb-badge {}">{}</span>').format(kind, text)

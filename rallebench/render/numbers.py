@@ -1,4 +1,4 @@
-"""Numbers as people read them: one function for every format of a column, intervals, and counts of things."""
+"""Format numbers for readers: columns of every format, intervals, times and counts."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from rallebench.core.memory import size
 from rallebench.core.numbers import ABSENT, as_estimate, no_interval, usd
 from rallebench.core.numbers import (
     plural as plural,
-)  # offered to the front ends with the other numbers
+)  # re-exported for the front ends
 from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import Format
 
 
 def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
-    """A cell in words: ``absent`` for None, a mean with its interval and number of questions, a number by ``format``.
+    """Format a cell: ``absent`` for None, a mean with its interval and number of questions, a number by ``format``.
 
     >>> text(0.12345), text(1234.6), text(7, "percent"), text(0.9633, "percent"), text(None), text("k=1"), text(True)
     ('0.1235', '1,235', '7', '96.33', '–', 'k=1', 'yes')
@@ -45,7 +45,7 @@ def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
 def present_points(
     points: Iterable[tuple[Any, ...]],
 ) -> list[tuple[Any, Estimate, tuple[Any, ...]]]:
-    """(x, value as an estimate, further parts) of each point that has both."""
+    """Return (x, value as an estimate, further parts) of each point that has both x and a value."""
     means = [(point[0], as_estimate(point[1]) or Estimate(point[1]), point[2:]) for point in points]
     return [(x, y, more) for x, y, more in means if x is not None and y.value is not None]
 
@@ -58,9 +58,9 @@ def interval(
     fewer: int = 0,
     note: str = "",
 ) -> str:
-    """The interval of a mean or a difference, or the reason for its absence.
+    """Format the interval of a mean or a difference, or say why there is none.
 
-    ``fewer``: digits less than the mean has; ``note``: the reason, if known.
+    ``fewer``: how many digits fewer than the mean to show; ``note``: the reason, if known.
 
     >>> interval(Estimate(0.1, -0.1, 0.25), "delta"), interval(Estimate(0.1), note="too few articles")
     ('[-0.1000, +0.2500]', 'too few articles')
@@ -76,9 +76,10 @@ def interval(
 
 
 def moment(when: datetime | str, *, seconds: bool = False) -> str:
-    """A time as people say it: "today 14:02", "yesterday 14:02", "23 Nov 14:02", "23 Nov 2024".
+    """Format a time as in "today 14:02", "yesterday 14:02", "23 Nov 14:02", "23 Nov 2024".
 
-    ``when``: also as text in ISO form; other text stays as it is. ``seconds``: with them, also for another year.
+    ``when``: may also be text in ISO form; other text is returned unchanged. ``seconds``: include seconds, and the
+    time of day for other years too.
     """
     try:
         local = (datetime.fromisoformat(when) if isinstance(when, str) else when).astimezone()
@@ -106,12 +107,12 @@ def _percent(value: float, fewer: int = 0) -> str:
 
 
 def _count(value: float) -> str:
-    """A whole number, or a mean of whole numbers."""
+    """Format a whole number, or a mean of whole numbers."""
     return f"{value:,.0f}" if value == int(value) or value >= 1000 else f"{value:.1f}"
 
 
 def _quantity(value: float) -> str:
-    """A number of seconds, tokens per second and the like, without its unit.
+    """Format a number of seconds, tokens per second and so on, without its unit.
 
     >>> [_quantity(value) for value in (0, 0.0004, 0.5, 12, 12.34, 12345.6)]
     ['0', '< 0.001', '0.500', '12.0', '12.3', '12,346']
@@ -126,7 +127,7 @@ def _quantity(value: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds in the units of a clock.
+    """Format seconds in clock units.
 
     >>> [_duration(value) for value in (0.02, 5.4, 120, 7300)]
     ['0.02 s', '5 s', '2 min', '2 h 1 min']
@@ -142,7 +143,7 @@ def _duration(seconds: float) -> str:
 
 
 def about_time(seconds: float) -> str:
-    """A time that is only roughly known.
+    """Format a rough estimate of a time.
 
     >>> [about_time(value) for value in (0.4, 7.2, 43, 171, 5200)]
     ['a few seconds', 'about 8 s', 'about 45 s', 'about 3 min', 'about 1 h 30 min']
@@ -154,7 +155,7 @@ def about_time(seconds: float) -> str:
 
 
 def time_range(low: float, high: float) -> str:
-    """Two bounds of a time as people say it.
+    """Format a rough range of times.
 
     >>> [time_range(*ends) for ends in ((0.1, 0.8), (3, 4), (21, 38), (50, 80), (100, 280), (4000, 9000), (4000, 20000))]
     ['a few seconds', 'a few seconds', '20–40 s', '50–80 s', '1–5 min', '65–150 min', '1–6 h']
@@ -171,14 +172,14 @@ def time_range(low: float, high: float) -> str:
 
 
 def _unit(seconds: float) -> tuple[int, int]:
-    """(seconds of the unit usual for such a time, number of units to round to)."""
+    """Return (seconds of the unit suited to such a time, number of units to round to)."""
     unit = 1 if seconds <= 90 else 60 if seconds <= 10_800 else 3600
     number = seconds / unit
     return unit, 1 if number < 10 else 5 if number <= 45 or unit > 1 else 10
 
 
 def _p(p: float) -> str:
-    """p, never rounded across .05.
+    """Format a p-value without rounding it across .05.
 
     >>> _p(0.0312), _p(0.0496), _p(0.00001)
     ('0.031', '0.0496', '< 0.001')

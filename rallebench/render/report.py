@@ -1,4 +1,4 @@
-"""Sections as one HTML file that opens anywhere, runs no script of its own and asks nothing of a network."""
+"""Sections as one HTML file that opens anywhere, runs no scripts of its own and needs no network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.core.terminal import CONTROLS
 from rallebench.render import costs, html, svg
 
 MAX_TEXT_CHARACTERS = 1500
-"""Characters of a prompt or a response that a report shows."""
+"""Maximum characters of a prompt or response in a report."""
 
 STYLE = Markup("""
 :root { --line: #dbe1e8; --soft: #f7f9fb; --accent: #0d9488; color-scheme: light; }
@@ -33,7 +33,7 @@ th.num, td.num { text-align: right; font-variant-numeric: tabular-nums; }
 
 
 def page(title: str, sections: Iterable[Section], written_at: str = "") -> Iterator[str]:
-    """The file in pieces, with control characters as escapes. ``written_at``: the time, for its last line."""
+    """Yield the file in pieces, with control characters as escapes. ``written_at``: the time shown on the last line."""
     return (piece.translate(CONTROLS) for piece in _pieces(title, sections, written_at))
 
 
@@ -62,7 +62,7 @@ def files(
     notes: Sequence[str],
     tex: Table | None = None,
 ) -> dict[str, str]:
-    """File name → text: an analysis as JSON, CSV, HTML, and LaTeX where it has such a table."""
+    """File name → text: an analysis as JSON, CSV, HTML, and LaTeX if it has such a table."""
     content = {f"{name}.json": json.dumps(document, ensure_ascii=False, indent=2) + "\n"}
     for number, table in enumerate(tables):
         content[f"{name}{f'-{number + 1}' if number else ''}.csv"] = csv_table(table)
@@ -75,7 +75,7 @@ def files(
 
 
 def block(value: Any) -> Markup:
-    """A sentence, Table, Figure, Code, Cost or Fold as HTML."""
+    """Render a sentence, Table, Figure, Code, Cost or Fold as HTML."""
     if isinstance(value, Table):
         return html.table(value)
     if isinstance(value, Figure):
@@ -95,7 +95,7 @@ def block(value: Any) -> Markup:
 
 
 def short(text: str) -> str:
-    """A text, cut after MAX_TEXT_CHARACTERS; the run's folder has the whole."""
+    """Shorten a text to MAX_TEXT_CHARACTERS; the run's folder has all of it."""
     return (
         text
         if len(text) <= MAX_TEXT_CHARACTERS

@@ -1,4 +1,4 @@
-"""Figures of a report as SVG that needs no script, and links that save them as SVG and PNG without a network."""
+"""Figures of a report as SVG without scripts, with links that save them as SVG and PNG without a network."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ AS_PNG = (
     "x.drawImage(i,0,0,c.width,c.height);const d=document.createElement('a');d.href=c.toDataURL('image/png');"
     "d.download=a.download.replace(/svg$/,'png');d.click()};i.src=a.href;return false"
 )
-"""Draws the SVG that the link before this one saves, twice as large, and saves that."""
+"""Script that draws the SVG of the preceding link at twice the size and saves it."""
 _DIGEST = base64.b64encode(hashlib.sha256(AS_PNG.encode()).digest()).decode()
 ALLOWED = f"'unsafe-hashes' 'sha256-{_DIGEST}'"
-"""The part of a page's Content-Security-Policy that allows this handler and no other script."""
+"""The part of a page's Content-Security-Policy that allows only this handler."""
 
 
 def figure(value: Figure) -> Markup:
-    """The drawing; '' for a figure without points, and for a radar of fewer than three axes."""
+    """Draw a figure; '' if it has no points, or if it is a radar with fewer than three axes."""
     return _DRAWINGS.get(value.kind, _points)(value) if value.series else Markup()
 
 
 def saveable(value: Figure, name: str) -> Markup:
-    """The drawing with links that save it as ``name.svg`` and ``name.png``."""
+    """Draw a figure with links that save it as ``name.svg`` and ``name.png``."""
     svg = figure(value)
     return (
         Markup('<div class="rb-wide">{}</div>{}').format(svg, save_links(svg, name))
@@ -49,7 +49,7 @@ def saveable(value: Figure, name: str) -> Markup:
 
 
 def save_links(svg: str, name: str) -> Markup:
-    """Links that save a drawing as ``name.svg`` and ``name.png``."""
+    """Return links that save a drawing as ``name.svg`` and ``name.png``."""
     data = base64.b64encode(svg.encode()).decode()
     style = Markup('style="text-decoration:underline;color:inherit"')
     return Markup(
@@ -74,18 +74,18 @@ def _text(x: float, y: float, text: str, anchor: str = "start", extra: Markup = 
 
 
 def _title(words: Sequence[Any]) -> Markup:
-    """Tooltip of a mark: the data behind its numbers."""
+    """Return the tooltip of a mark: the data behind it."""
     return Markup("<title>{}</title>").format(" ".join(map(str, words))) if words else Markup()
 
 
 def _key(x: float, y: float, colour: str, label: str) -> Markup:
-    """A square of a colour with its meaning."""
+    """Draw a legend entry: a coloured square with its meaning."""
     square = Markup('<rect x="{}" y="{}" width="13" height="13" fill="{}"/>').format(x, y, colour)
     return square + _text(x + 20, y + 11, label)
 
 
 def _waterfall(value: Figure) -> Markup:
-    """A bar per series, a part per key."""
+    """Draw one bar per series, divided by key."""
     keys = [k for k in value.labels if any(dict(bar).get(k) for bar in value.series.values())]
     left, width, body = 220, 620, Markup()
     for i, (name, points) in enumerate(value.series.items()):
@@ -111,7 +111,7 @@ def _waterfall(value: Figure) -> Markup:
 
 
 def _radar(value: Figure) -> Markup:
-    """A polygon per series; '' for fewer than three axes, which span no area."""
+    """Draw one polygon per series; '' for fewer than three axes, which enclose no area."""
     axes = [x for x, _ in next(iter(value.series.values()))]
     if len(axes) < 3:
         return Markup()
@@ -155,16 +155,16 @@ def _radar(value: Figure) -> Markup:
 
 
 def _bubbles(value: Figure) -> Markup:
-    """A bubble per series: y over x, its area the size; hollow where the size is not known."""
+    """Draw one bubble per series: y over x, with the size as area. Bubbles of unknown size are hollow."""
     points = [(name, *point) for name, (point, *_) in value.series.items()]
     xs, ys = [x for _, x, *_ in points], [y for _, _, y, *_ in points]
     room = 0.15 * ((max(ys) - min(ys)) or abs(max(ys)) or 1.0)
-    # A share has no room below 0, and no more above 1 than its bubble takes.
+    # A share needs no room below 0, and above 1 only as much as its bubble takes.
     low = max(min(ys) - room, 0.0) if min(ys) >= 0 else min(ys) - room
     high = min(max(ys) + room, 1.05) if max(ys) <= 1 else max(ys) + room
     axes = _Axes(value, (0.0, max(xs) * 1.15 or 1.0), (low, high))
     most, body = max(size or 0 for _, _, _, size, *_ in points) or 1, axes.ticks()
-    names: list[tuple[float, float, float]] = []  # the middle, half the width, and the line of each
+    names: list[tuple[float, float, float]] = []  # (middle, half the width, line) of each
     for number, (name, cost, quality, size, *words) in enumerate(points):
         x, y, colour = axes.x(cost), axes.y(quality), colours.series(number)
         radius = 7.0 if size is None else max(4.0, 14 * math.sqrt(size / most))
@@ -187,7 +187,7 @@ def _bubbles(value: Figure) -> Markup:
 
 
 def round_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Two to seven round numbers of an axis, each with its text.
+    """Return two to seven round numbers for an axis, each with its text.
 
     >>> [label for _, label in round_ticks(0, 1460)], [label for _, label in round_ticks(0.237, 0.497)]
     (['0', '500', '1,000'], ['0.25', '0.30', '0.35', '0.40', '0.45'])
@@ -204,7 +204,7 @@ def round_ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 class _Axes:
-    """The frame of a plot, 600 × 320: a scale of y, and a scale of x or names at equal distances."""
+    """The frame of a plot, 600 × 320: a y scale, and an x scale or evenly spaced names."""
 
     left, top, width, height = 70.0, 30.0, 600.0, 320.0
 
@@ -215,12 +215,12 @@ class _Axes:
         self.names = [name for name in across if isinstance(name, str)]
         self.numbers = sorted(number for number in across if not isinstance(number, str))
         low, high = (self.numbers or [0.0, 1.0])[0], (self.numbers or [0.0, 1.0])[-1]
-        # Marks of a line keep clear of the frame; an axis that is given by its two ends begins at the first.
+        # Marks of a line keep clear of the frame; an axis given by its two ends starts exactly at the first.
         room = 0.05 * (high - low) if value.kind != "bubble" else 0.0
         self.span = (low - room, high + room)
 
     def x(self, value: Any) -> float:
-        """The place of a number, or the middle of a name's room."""
+        """Return the x position of a number, or of the middle of a name's space."""
         if isinstance(value, str):
             place = (self.names.index(value) + 0.5) / len(self.names)
         else:
@@ -229,12 +229,12 @@ class _Axes:
         return self.left + self.width * place
 
     def y(self, value: float) -> float:
-        """The place of a value."""
+        """Return the y position of a value."""
         low, high = self.up
         return self.top + self.height * (high - value) / ((high - low) or 1)
 
     def ticks(self) -> Markup:
-        """Lines and numbers of the axes, and their names."""
+        """Draw the axes' lines, numbers and names."""
         body, (low, high) = Markup(), self.up
         for at, label in round_ticks(low, high):
             body += Markup('<line x1="{}" y1="{:.1f}" x2="{}" y2="{:.1f}" stroke="{}"/>').format(
@@ -254,7 +254,7 @@ class _Axes:
         return body + _text(self.left, 16, self.value.y)
 
     def _across(self) -> list[tuple[float, str]]:
-        """The numbers below a plot: those of the data if they are few and far apart, else round ones."""
+        """Return the numbers below a plot: the data's own if they are few and far apart, otherwise round ones."""
         places = [self.x(number) for number in self.numbers]
         is_apart = all(right - left > 40 for left, right in pairwise(places))
         if self.value.kind == "bubble" or not is_apart:
@@ -263,7 +263,7 @@ class _Axes:
 
 
 def _points(value: Figure) -> Markup:
-    """Lines, bars, points or the values of boxes, every interval as a whisker, with the names of the series below."""
+    """Draw lines, bars, points or box values, with intervals as whiskers and the names of the series below."""
     series = {name: present_points(points) for name, points in value.series.items()}
     if value.kind == "box":
         series = {name: [(name, y, ()) for _, y, _ in row] for name, row in series.items()}
@@ -315,7 +315,7 @@ def _points(value: Figure) -> Markup:
 
 
 def _rings(value: Figure) -> Markup:
-    """Two rings of shares around each other, the first series inside, with their parts below."""
+    """Draw two concentric rings of shares, the first series inside, with a legend below."""
     cx, cy, body, lines = 180.0, 170.0, Markup(), []
     for (_, points), radius in zip(value.series.items(), (75.0, 125.0)):
         total, start = sum(share for _, share in points) or 1.0, 0.0

@@ -1,4 +1,4 @@
-"""Tables and figures' data as lines of a terminal."""
+"""Tables and the data of figures as lines for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.render import numbers
 
 
 def table(value: Table) -> list[str]:
-    """The lines of a table: title, headings, rows, note, and the definitions of its columns."""
+    """Return the lines of a table: title, headings, rows, note, and the definitions of its columns."""
     rows = [[visible_line(label) for label in value.labels]]
     rows += [
         [visible_line(numbers.text(cell, column.format)) for cell, column in zip(row, value.heads)]
@@ -25,7 +25,7 @@ def table(value: Table) -> list[str]:
 
 
 def blocks(values: Iterable[Table | str]) -> str:
-    """Sentences and tables below each other, a blank line around every table."""
+    """Join sentences and tables, with blank lines around every table."""
     parts: list[str] = []
     after_table = False
     for value in values:
@@ -40,7 +40,7 @@ def blocks(values: Iterable[Table | str]) -> str:
 
 
 def align(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of cells as lines, columns below each other: the first to the left, the others to the right.
+    """Align rows of cells in columns: the first column to the left, the others to the right.
 
     >>> align([["", "EM"], ["closed book", "1.0"]])
     ['              EM', 'closed book  1.0']
@@ -53,7 +53,7 @@ def align(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _width(cell: str) -> int:
-    """Columns of a terminal: a Chinese character takes two."""
+    """Number of terminal columns of a cell; a Chinese character takes two."""
     return sum(
         2 if unicodedata.east_asian_width(c) in "WF" else 0 if unicodedata.combining(c) else 1
         for c in cell

@@ -1,1 +1,1 @@
-"""A chain as an OpenAI-compatible endpoint."""
+"""An OpenAI-compatible endpoint for chains."""

@@ -1,7 +1,7 @@
-"""Answers written in threads and read by clients, which may disconnect at any time.
+"""Write answers in threads for clients that may disconnect at any time.
 
-Each chain has its own queue, so a stalled model delays no other chain. A waiting client occupies no thread; a client that
-disconnects cancels the request to the model.
+Each chain has its own queue, so a stalled model delays no other chain. Waiting clients occupy no thread. If a client
+disconnects, its request to the model is cancelled.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ Piece = TypeVar("Piece")
 Receive = Callable[[], Awaitable[Any]]
 
 MOST_ANSWERED, MOST_WAITING = 16, 32
-"""Requests of one chain that are answered concurrently, each in a thread, and that wait, without one; others are refused."""
+"""Requests of one chain that are answered concurrently (each in a thread), and requests that wait without a thread.
+Further requests are refused.
+"""
 RETRY_SECONDS = 5
 BUFFER = 16
-"""Pieces that may be written before the client has taken the first."""
+"""Pieces written ahead before the client has taken the first."""
 
 
 class ChainQueue:
-    """The requests for one chain."""
+    """The queue of requests for one chain."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,7 +39,7 @@ class ChainQueue:
         write: Callable[[], Generator[Piece, None, None]],
         take: Callable[[Piece], Awaitable[None]],
     ) -> None:
-        """Pass each piece of ``write()``, which runs in a thread, to ``take``. ``receive``: ASGI's.
+        """Run ``write()`` in a thread and pass each of its pieces to ``take``. ``receive``: ASGI's.
 
         Raises RequestError if too many requests wait or the queue is closed, ClientDisconnect once the client has
         disconnected.
@@ -62,7 +64,7 @@ class ChainQueue:
             self._stops.remove(stop)
 
     def close(self) -> None:
-        """Stop all current and waiting requests."""
+        """Stop all running and waiting requests."""
         for stop in list(self._stops):
             stop.set()
 
@@ -90,7 +92,7 @@ async def _relay(
                     stop.check()
                     anyio.from_thread.run(sender.send, piece)
         except Exception as error:
-            if not stop.is_set():  # once it is set, the error is a consequence of the stop
+            if not stop.is_set():  # after a stop, the error is only its consequence
                 failures.append(error)
 
     async def write_pieces() -> None:
@@ -103,7 +105,7 @@ async def _relay(
             while (await receive())["type"] != "http.disconnect":
                 pass
             gone = True
-        finally:  # also when this task is cancelled
+        finally:  # also if this task is cancelled
             stop.set()
 
     async with anyio.create_task_group() as tasks, receiver:

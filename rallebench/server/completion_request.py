@@ -1,4 +1,4 @@
-"""The body of a chat completion request: every field is honoured or refused by name."""
+"""Parse the body of a chat completion request. Every field is either honoured or refused by name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rallebench.services.conversations import answering
 
 MOST_TOKENS = 100_000
 MOST_CHARACTERS = 200_000
-"""Maximum characters of all messages together: a question longer than any model reads would delay the others."""
+"""Maximum characters of all messages together; longer questions exceed any model and would delay other requests."""
 
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 
@@ -46,14 +46,14 @@ REFUSED: Mapping[str, tuple[tuple[Any, ...], str]] = {
     "store": ((False,), "answers are not stored"),
     "metadata": (({},), "answers are not stored"),
 }
-"""OpenAI fields that no chain can honour → (values without effect, reason for refusing any other)."""
+"""OpenAI fields that no chain supports → (values without effect, reason for refusing other values)."""
 
 REFUSED_IN_MESSAGES = ("tool_calls", "function_call", "tool_call_id", "audio")
 READ_IN_MESSAGES = frozenset({"role", "content", "name", "refusal", "annotations"})
 
 
 class RequestError(Exception):
-    """A request answered with ``status`` and one sentence. ``param``: the invalid field."""
+    """A request to answer with ``status`` and one sentence. ``param``: the invalid field."""
 
     def __init__(
         self,
@@ -77,7 +77,9 @@ class RequestError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """A question to a chain that has the client's settings. ``name``: the name under which the chain is served."""
+    """A question to a chain configured with the client's settings. ``name``: the name under which the chain is
+    served.
+    """
 
     name: str
     chain: Chain
@@ -101,7 +103,9 @@ def _as_list(value: Any) -> Any:
 
 
 class CompletionBody(_Fields):
-    """``user`` and the two fields after it name the client or a cache and do not affect the answer."""
+    """The body of a request. ``user`` and the two fields after it identify the client or a cache and do not affect
+    the answer.
+    """
 
     model: str | None = None
     messages: list[Any]
@@ -121,7 +125,7 @@ class CompletionBody(_Fields):
     prompt_cache_key: str | None = None
 
     def generation(self) -> dict[str, Any]:
-        """Return the given settings of the model that writes the answer."""
+        """Return the given settings for the model that writes the answer."""
         settings = {
             "max_tokens": self.max_tokens or self.max_completion_tokens,
             "temperature": self.temperature,
@@ -153,7 +157,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def read_request(body: Any, chains: Mapping[str, Chain]) -> CompletionRequest:
-    """Return the request in a body, for one of the chains; by default for the first. Raises RequestError."""
+    """Parse a request for one of the chains, by default the first. Raises RequestError."""
     if not isinstance(body, dict):
         raise RequestError(400, "The body must be a JSON object with 'model' and 'messages'.")
     parsed = _validate(
@@ -190,12 +194,14 @@ def _bad(field: str, fault: str, code: str = "invalid_value") -> RequestError:
 
 
 def _short(text: str) -> str:
-    """Return a name from the client in quotes, shortened if it is long."""
+    """Quote a name sent by the client, shortened if it is long."""
     return repr(text if len(text) <= 80 else text[:79] + "…")
 
 
 def _is_refused(field: str, value: Any) -> bool:
-    """Return whether the field is unsupported and has no effect. Raises RequestError if it would have one."""
+    """Return whether the field is unsupported but its value has no effect. Raises RequestError if the value would
+    have one.
+    """
     if field not in REFUSED:
         return False
     harmless, why = REFUSED[field]
@@ -226,7 +232,9 @@ def _validate(fields: Mapping[str, Any]) -> CompletionBody:
 
 
 def _with_generation(chain: Chain, settings: Mapping[str, Any]) -> Chain:
-    """Return the chain with the client's settings in its last action, which writes the answer; its own token limit still holds."""
+    """Return the chain with the client's settings applied to its last action, which writes the answer. The action's
+    own token limit still holds.
+    """
     if not settings:
         return chain
     index = answering(chain)

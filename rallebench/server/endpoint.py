@@ -1,10 +1,10 @@
-"""A chain as an OpenAI-compatible endpoint, which other programs use like a model.
+"""Serve a chain through an OpenAI-compatible endpoint, so that other programs can use it like a model.
 
-``GET /v1/models`` and ``/v1/models/ID``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last user
-message is the question, the earlier messages are the history; a system message is ignored, because the chain has its own
-prompts. A follow-up question is rewritten to stand alone, as in Chat. Under ``rallebench``, an answer carries its sources, the
-search queries, and the passage that supports each sentence. ``completion_request`` lists the fields that are honoured,
-``answering`` limits the number of requests.
+``GET /v1/models`` and ``/v1/models/ID``, ``POST /v1/chat/completions`` (whole or streamed), ``GET /health``. The last
+user message is the question, and the earlier messages are the history. System messages are ignored, because the chain
+has its own prompts. A follow-up question is rewritten to stand alone, as in Chat. Under ``rallebench``, an answer
+includes its sources, the search queries, and the passage that supports each sentence. ``completion_request`` lists
+the supported fields; ``answering`` limits the number of requests.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
 KEY_VARIABLE = "RALLEBENCH_API_KEY"
 MAX_BODY_BYTES = 4 * 2**20
 CLIENT_CLOSED = 499
-"""Status of a request whose client disconnected before the answer; only a proxy's log shows it."""
+"""Status if the client disconnects before the answer; visible only in a proxy's log."""
 
 GRACE_SECONDS = 5
-"""Seconds that running answers get once the server is interrupted."""
+"""Seconds granted to running answers when the server is interrupted."""
 
 FINISH_REASONS: Mapping[str, str] = {
     "eos": "stop",
@@ -57,11 +57,11 @@ FINISH_REASONS: Mapping[str, str] = {
     "max_length": "length",
     "safety": "content_filter",
 }
-"""Finish reasons of other servers → OpenAI's."""
+"""Other servers' finish reasons → OpenAI's."""
 
 
 def answer(asking: Asking, request: CompletionRequest) -> Generator[str | Turn, None, None]:
-    """Yield pieces of the answer as they are written, then the turn, whose answer is the pieces joined."""
+    """Yield pieces of the answer as they are written, then the turn, whose answer is all pieces joined."""
     chain = request.chain
     turn = Turn(chain, request.question, request.history)
     running = asking.chat(chain, request.history, request.question)
@@ -76,13 +76,13 @@ def answer(asking: Asking, request: CompletionRequest) -> Generator[str | Turn, 
                     yield turn
     except StoppedError:
         raise
-    except RalleError as error:  # the models could not be held
+    except RalleError as error:  # the models could not be leased
         turn.error, turn.cause = str(error), error
         yield turn
 
 
 def refusal(turn: Turn | None) -> RequestError:
-    """The error of a turn without an answer: 429 where a model of the chain is busy, else 500."""
+    """Return the error of a turn without an answer: 429 if a model of the chain is busy, otherwise 500."""
     message = turn.error if turn else "The chain gave no answer."
     if turn is None or not isinstance(turn.cause, BusyError):
         return RequestError(500, message, "server_error")
@@ -94,14 +94,16 @@ def refusal(turn: Turn | None) -> RequestError:
 
 
 def usage(episode: Episode) -> dict[str, int]:
-    """Return the tokens of all steps."""
+    """Return the total tokens of all steps."""
     read = sum(step.reply.prompt_tokens for step in episode.steps)
     written = sum(step.reply.completion_tokens for step in episode.steps)
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
-    """Return the retrieved passages (each once, best first), the search queries, and the passage that supports each sentence."""
+    """Return the retrieved passages (each once, best first), the search queries, and the supporting passage of each
+    sentence.
+    """
     hits = {hit.passage.doc_id: hit for hit in episode.hits}
     supports = [
         {
@@ -118,7 +120,7 @@ def sources(turn: Turn, episode: Episode) -> dict[str, Any]:
 
 
 def finish_reason(turn: Turn) -> str:
-    """Return the finish reason of the model that wrote the answer, in OpenAI's words if there is one."""
+    """Return the finish reason of the answering model, translated to OpenAI's words if possible."""
     replies = [step.reply for step in turn.steps if isinstance(step.request, Generate)]
     reason = replies[-1].finish_reason if replies else "stop"
     return FINISH_REASONS.get(reason.lower(), reason)
@@ -139,9 +141,9 @@ def whole(name: str, turn: Turn, episode: Episode) -> dict[str, Any]:
 def stream(
     request: CompletionRequest, pieces: Generator[str | Turn, None, None]
 ) -> Generator[str, None, None]:
-    """Yield the server-sent events of a chat completion; an error midway is an event, too.
+    """Yield the server-sent events of a chat completion. An error midway is sent as an event too.
 
-    Raises RequestError if a model is busy before it has written anything; the client then gets that status.
+    Raises RequestError if a model is busy before writing anything, so that the client gets that status.
     """
     head = _head(request.name, "chat.completion.chunk")
     if request.include_usage:
@@ -170,7 +172,7 @@ def stream(
 
 
 def _json_text(value: Any) -> str:
-    """Return JSON that UTF-8 can encode: half of a surrogate pair, which some models write, stays an escape."""
+    """Return JSON that UTF-8 can encode: half of a surrogate pair, which some models write, stays escaped."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -205,16 +207,16 @@ class _Routes:
             queue.close()
 
     async def health(self, request: Request) -> Response:
-        """``GET /health``; needs no key."""
+        """Handle ``GET /health``, which needs no key."""
         return _json_response({"status": "ok"})
 
     async def models(self, request: Request) -> Response:
-        """``GET /v1/models``."""
+        """Handle ``GET /v1/models``."""
         self._check_key(request)
         return _json_response({"object": "list", "data": [_model(name) for name in self._names]})
 
     async def model(self, request: Request) -> Response:
-        """``GET /v1/models/ID``."""
+        """Handle ``GET /v1/models/ID``."""
         self._check_key(request)
         name = request.path_params["name"]
         if name not in self._names:
@@ -222,7 +224,7 @@ class _Routes:
         return _json_response(_model(name))
 
     async def completions(self, request: Request) -> Any:
-        """``POST /v1/chat/completions``: the answer, whole, or as an ASGI application that streams it."""
+        """Handle ``POST /v1/chat/completions``: return the whole answer, or an ASGI application that streams it."""
         self._check_key(request)
         completion = read_request(parse_body(await _body(request)), self._names)
         queue = self._queues[completion.name]
@@ -245,7 +247,7 @@ class _Routes:
 
 
 class _EventStream:
-    """An ASGI application that sends server-sent events; its response starts with the first of them."""
+    """An ASGI application that streams server-sent events. The response starts with the first event."""
 
     def __init__(self, queue: ChainQueue, write: Callable[[], Generator[str, None, None]]) -> None:
         self._queue, self._write = queue, write
@@ -291,20 +293,20 @@ async def _request_error(request: Request, error: Any) -> Response:
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    """Answer a bug; its traceback goes to the server's terminal."""
+    """Respond to a bug; its traceback is printed in the server's terminal."""
     message = f"Internal error, please report it: {type(error).__name__}."
     return _json_response(RequestError(500, message, "server_error").body(), 500)
 
 
 async def _not_served(request: Request, error: Any) -> Response:
-    """Answer an unknown path or method in JSON, which OpenAI's clients expect here, too."""
+    """Respond in JSON to an unknown path or method, as OpenAI's clients expect."""
     message = f"{request.method} {request.url.path} is not served; POST /v1/chat/completions or GET /v1/models."
     body = RequestError(error.status_code, message).body()
     return _json_response(body, error.status_code, error.headers)
 
 
 async def _client_closed(request: Request, error: Any) -> Response:
-    """Answer a client that disconnected while sending or waiting; the response is never read."""
+    """Respond to a client that disconnected while sending or waiting; the response is never read."""
     from starlette.responses import Response
 
     return Response(status_code=CLIENT_CLOSED)
@@ -313,11 +315,11 @@ async def _client_closed(request: Request, error: Any) -> Response:
 def application(
     asking: Asking, names: Mapping[str, Chain], key: str = "", access: Access = LOOPBACK
 ) -> Any:
-    """Return the ASGI application; its ``state.stop_answers()`` ends all answers.
+    """Return the ASGI application; its ``state.stop_answers()`` stops all answers.
 
-    ``key``: the bearer token that requests must send; '' lets anyone ask.
+    ``key``: the bearer token that requests must send; '' allows requests without one.
 
-    If a client disconnects, its answer stops: no further piece is generated.
+    If a client disconnects, its answer stops and nothing more is generated.
     """
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
@@ -346,13 +348,13 @@ def application(
 
 
 def _refused_host(refusal: HostRefusal) -> tuple[str, bytes]:
-    """Return a refusal of the Host or Origin header in OpenAI's format."""
+    """Return a refused Host or Origin header as an error in OpenAI's format."""
     body = RequestError(refusal.status, refusal.message).body()
     return "application/json", _json_text(body).encode()
 
 
 async def _body(request: Request) -> bytes:
-    # Browsers let a page of another site send text/plain without a preflight request, but not JSON.
+    # Browsers let other sites' pages send text/plain without a preflight request, but not JSON.
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "Send JSON with the header Content-Type: application/json.")
     body = bytearray()
@@ -364,7 +366,7 @@ async def _body(request: Request) -> bytes:
 
 
 def key_for(host: str) -> str:
-    """Return the key in the environment. Raises UsageError if other machines could ask without one."""
+    """Return the key from the environment. Raises UsageError if other machines could send requests without one."""
     key = os.environ.get(KEY_VARIABLE, "")
     if not key and not is_loopback(host):
         raise UsageError(
@@ -374,7 +376,9 @@ def key_for(host: str) -> str:
 
 
 def listening_on(host: str, port: int) -> socket.socket:
-    """Return the listening socket; opened before anything is loaded, so that a port in use is reported at once. Raises UsageError."""
+    """Return the listening socket. It is opened before loading, so that a port in use is reported at once. Raises
+    UsageError.
+    """
     key_for(host)
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -410,6 +414,6 @@ def serve(
             await super().shutdown(sockets)
 
     with listening:
-        # uvicorn's own logging set-up closes the handlers of other libraries, together with their streams.
+        # uvicorn's own logging setup closes other libraries' handlers, together with their streams.
         quiet = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False)
         Server(quiet).run(sockets=[listening])

@@ -1,1 +1,1 @@
-"""MLflow: finished runs, groups of runs, traces, prompts, models, and its own page."""
+"""Log finished runs, groups of runs, traces, prompts and models to MLflow, and serve MLflow's own page."""

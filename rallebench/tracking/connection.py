@@ -1,7 +1,7 @@
-"""The place of MLflow's records, and its errors as one sentence.
+"""Connect to the MLflow store, and report MLflow's errors in one sentence.
 
-MLflow retries an unreachable place for minutes, so every place is checked here first.
-Nothing here sets MLflow's global tracking URI: each client has its own.
+MLflow retries an unreachable store for minutes, so every store is checked here first. MLflow's global tracking URI is
+never set: each client has its own.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from rallebench.tracking.view import show_metrics
 log = logging.getLogger(__name__)
 
 EXPERIMENT = "rallebench"
-"""The MLflow experiment that holds our runs."""
+"""The MLflow experiment that contains our runs."""
 
 ANSWER_PATIENCE = 4.0
-"""Seconds for a server to answer, and again to read from its store: together less than ten."""
+"""Seconds to wait for a server's response, and again for a response from its store: less than ten together."""
 
 _SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -56,19 +56,19 @@ _CAUSES = {
     "error code 40[13]": "{place} refuses access; set MLFLOW_TRACKING_USERNAME and "
     "MLFLOW_TRACKING_PASSWORD, or MLFLOW_TRACKING_TOKEN.",
 }
-"""Pattern in the text of an error → the sentence that the user reads."""
+"""Pattern in an error's text → the sentence shown to the user."""
 
 _connecting = threading.Lock()
 _connected: set[str] = set()
 
 
 def find_tracking_uri(workspace: Path, setting: str | None = None) -> str:
-    """The setting, else ``MLFLOW_TRACKING_URI``, else ``mlflow.db`` in the workspace."""
+    """Return the setting, or ``MLFLOW_TRACKING_URI``, or ``mlflow.db`` in the workspace."""
     return setting or os.environ.get("MLFLOW_TRACKING_URI", "") or default_uri(workspace)
 
 
 def default_uri(workspace: Path) -> str:
-    """``sqlite:///…/mlflow.db``. Raises UsageError for a folder name that no URI can hold."""
+    """Return ``sqlite:///…/mlflow.db``. Raises UsageError if a URI cannot contain the folder's name."""
     path = (Path(workspace).resolve() / "mlflow.db").as_posix()
     if any(character in path for character in "?#%"):
         raise UsageError(
@@ -79,12 +79,12 @@ def default_uri(workspace: Path) -> str:
 
 
 def artifact_root(workspace: Path) -> str:
-    """The ``file:`` URI of the artifacts that no MLflow server keeps."""
+    """Return the ``file:`` URI for artifacts, used if there is no MLflow server to store them."""
     return (Path(workspace).resolve() / "mlartifacts").as_uri()
 
 
 def without_credentials(uri: str) -> str:
-    """A URI that may be shown and stored.
+    """Remove the credentials from a URI so that it can be shown and stored.
 
     >>> without_credentials("postgresql://me:s3cret@db.example/runs?sslpassword=x")
     'postgresql://db.example/runs'
@@ -93,12 +93,12 @@ def without_credentials(uri: str) -> str:
 
 
 def is_server(uri: str) -> bool:
-    """Return whether the URI names an MLflow server, which then keeps the artifacts too."""
+    """Return whether the URI names an MLflow server, which then stores the artifacts too."""
     return uri.startswith(("http://", "https://", "databricks"))
 
 
 def import_mlflow() -> Any:
-    """The package ``mlflow``: 3–4 s the first time, so never at the top of a module."""
+    """Import ``mlflow``, which takes 3–4 s the first time; so it is never imported at the top of a module."""
     for name, value in _SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
@@ -114,7 +114,7 @@ def import_mlflow() -> Any:
 
 
 def connect(uri: str) -> Any:
-    """An ``MlflowClient`` for ``uri``; makes the tables of a new database. Raises RalleError."""
+    """Return an ``MlflowClient`` for ``uri``, after creating the tables of a new database. Raises RalleError."""
     with mlflow_errors(uri):
         database = _check_place(uri)
         mlflow = import_mlflow()
@@ -128,7 +128,7 @@ def connect(uri: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class MlflowStore:
-    """The place of our runs: the tracking URI, a client for it, the id of the experiment EXPERIMENT."""
+    """The store of our runs: the tracking URI, a client for it, and the id of the experiment EXPERIMENT."""
 
     uri: str
     client: Any
@@ -136,7 +136,9 @@ class MlflowStore:
 
 
 def open_store(workspace: Path, tracking_uri: str | None = None) -> MlflowStore:
-    """The store with our experiment, created if it is new. ``tracking_uri``: see ``find_tracking_uri``. Raises RalleError."""
+    """Open the store, creating our experiment if needed. ``tracking_uri``: see ``find_tracking_uri``. Raises
+    RalleError.
+    """
     uri = find_tracking_uri(workspace, tracking_uri)
     client = connect(uri)
     with mlflow_errors(uri):
@@ -145,7 +147,7 @@ def open_store(workspace: Path, tracking_uri: str | None = None) -> MlflowStore:
             location = None if is_server(uri) else f"{artifact_root(workspace)}/{EXPERIMENT}"
             try:
                 client.create_experiment(EXPERIMENT, artifact_location=location)
-            except Exception:  # another process may have been faster
+            except Exception:  # another process may have created it first
                 if client.get_experiment_by_name(EXPERIMENT) is None:
                     raise
             experiment = client.get_experiment_by_name(EXPERIMENT)
@@ -160,7 +162,7 @@ def open_store(workspace: Path, tracking_uri: str | None = None) -> MlflowStore:
 
 @contextlib.contextmanager
 def mlflow_errors(uri: str) -> Iterator[None]:
-    """Turn MLflow's errors in the block into a BackendError: one sentence, no credentials."""
+    """Convert MLflow's errors in the block into a BackendError of one sentence, without credentials."""
     try:
         yield
     except RalleError:
@@ -176,7 +178,7 @@ def mlflow_errors(uri: str) -> Iterator[None]:
 
 
 def sentence(error: BaseException, uri: str) -> str:
-    """The failure at ``uri`` and its mend, in one sentence."""
+    """Describe the failure at ``uri`` and its remedy in one sentence."""
     place = without_credentials(uri)
     for pattern, text in _CAUSES.items():
         if re.search(pattern, str(error).lower()):
@@ -185,7 +187,7 @@ def sentence(error: BaseException, uri: str) -> str:
 
 
 def first_line(error: BaseException, uri: str) -> str:
-    """The error's first line without the secrets of ``uri``."""
+    """Return the first line of the error, without the secrets in ``uri``."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = (lines[0] if lines else type(error).__name__).replace(uri, without_credentials(uri))
     login = re.search(r"://[^/\s:]*:([^/\s]*)@", uri)
@@ -195,7 +197,7 @@ def first_line(error: BaseException, uri: str) -> str:
 
 
 def sqlite_file(uri: str) -> Path | None:
-    """The file of an SQLite URI; None for other stores, for memory and for ``file:`` names."""
+    """Return the file of an SQLite URI; None for other stores, in-memory databases and ``file:`` names."""
     if not uri.startswith("sqlite"):
         return None
     from sqlalchemy import make_url
@@ -205,7 +207,7 @@ def sqlite_file(uri: str) -> Path | None:
 
 
 def _check_place(uri: str) -> Path | None:
-    """Check within seconds whether ``uri`` can work; the file of an SQLite URI."""
+    """Check within seconds whether ``uri`` is usable; return the file of an SQLite URI."""
     if uri.startswith(("http://", "https://")):
         _check_server(uri)
     elif database := sqlite_file(uri):
@@ -221,7 +223,7 @@ def _check_server(uri: str) -> None:
 
     place = without_credentials(uri)
     try:
-        # A server is healthy while its database hangs; the second request reads from its store.
+        # A server may be healthy while its database hangs, so the second request reads from its store.
         for path in ("health", "api/2.0/mlflow/experiments/get-by-name?experiment_name=Default"):
             status = httpx.get(f"{uri.rstrip('/')}/{path}", timeout=ANSWER_PATIENCE).status_code
             if status in (502, 503, 504):
@@ -253,7 +255,7 @@ def _check_port(uri: str, default_port: int) -> None:
 
 
 def _check_sqlite(path: Path, uri: str) -> None:
-    """Raise unless the file is, or can become, MLflow's database."""
+    """Raise an error unless the file is, or can become, MLflow's database."""
     if uri in _connected and not path.exists():
         raise BackendError(
             f"{path} was removed while it was in use; start the program again to make a new one."

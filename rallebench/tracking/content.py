@@ -1,4 +1,4 @@
-"""A run folder as MLflow's params, metrics, tags, dataset and table of questions. Pure, but for ``write``."""
+"""Convert a run folder into MLflow's params, metrics, tags, dataset and table of questions. Pure, except ``write``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAX_KEY = 250
 """MLflow's limits, in characters."""
 
 SAMPLE, FAILURES = 50, 10
-"""The most traces of a run: a seeded sample, and the first failures."""
+"""Maximum traces of a run: a random sample with a fixed seed, and the first failures."""
 
 HIDDEN = "(hidden)"
 _SECRET_KEY = re.compile(
@@ -52,9 +52,9 @@ _COST_PARTS = (
 
 
 def params(run: RunDescription) -> dict[str, str]:
-    """``run.json`` as params: the chain flattened (``chain.1.kind`` …), fingerprints, prices, versions, seed.
+    """Return ``run.json`` as params: the flattened chain (``chain.1.kind`` …), fingerprints, prices, versions, seed.
 
-    A value longer than MLflow allows is cut and names the artifact with the whole text.
+    A value longer than MLflow's limit is shortened and names the artifact with the full text.
     """
     spec, chain = run.spec, run.chain
     tree = {
@@ -81,14 +81,14 @@ def params(run: RunDescription) -> dict[str, str]:
 
 
 def _chain_params(chain: Chain) -> dict[str, JsonValue]:
-    """A chain with its actions numbered from 1."""
+    """Return a chain with its actions numbered from 1."""
     actions = enumerate(map(action_to_json, chain.actions), 1)
     about = {"about": chain.about} if chain.about else {}
     return {"name": chain.name, **about, **{str(number): action for number, action in actions}}
 
 
 def flatten(value: JsonValue, prefix: str = "") -> dict[str, str]:
-    """Nested values with dotted keys; lists of objects are numbered from 1, None is left out.
+    """Flatten nested values to dotted keys. Lists of objects are numbered from 1; None is left out.
 
     >>> flatten({"a": {"b": 1, "c": None}, "d": [{"e": True}], "f": ["x"]})
     {'a.b': '1', 'd.1.e': 'true', 'f': '["x"]'}
@@ -108,7 +108,7 @@ def flatten(value: JsonValue, prefix: str = "") -> dict[str, str]:
 
 
 def without_secrets(value: JsonValue) -> JsonValue:
-    """The same value with the values of secret-looking keys hidden, and logins cut out of URLs.
+    """Hide the values of keys that look secret, and remove credentials from URLs.
 
     >>> without_secrets({"api_key": "sk-1", "max_tokens": 5, "base_url": "https://me:pw@host/v1"})
     {'api_key': '(hidden)', 'max_tokens': 5, 'base_url': 'https://host/v1'}
@@ -126,7 +126,7 @@ def without_secrets(value: JsonValue) -> JsonValue:
 
 
 def metrics(report: RunReport) -> dict[str, float]:
-    """``report.json`` as metrics: each value with ``_low``, ``_high`` and ``_n``, RaLLe's names, counts, costs.
+    """Return ``report.json`` as metrics: values with ``_low``, ``_high`` and ``_n``, RaLLe's names, counts, costs.
 
     MLflow allows no ``@``, so ``recall@5`` is ``recall_at_5`` (RaLLe's own name for it).
     """
@@ -152,9 +152,10 @@ def metrics(report: RunReport) -> dict[str, float]:
 
 
 def cost_metrics(cost: Cost) -> dict[str, float | None]:
-    """``cost_total_…``, ``cost_failed_…``, ``cost_asked_…`` and ``cost_question_…_mean`` (``_median``, ``_p95``, ``_n``).
+    """Return ``cost_total_…``, ``cost_failed_…``, ``cost_asked_…`` and ``cost_question_…_mean`` (``_median``,
+    ``_p95``, ``_n``).
 
-    Unknown values are None. If only some dollars are known, their sum is ``…_usd_known``.
+    Unknown values are None. If only some prices are known, the known dollars are summed in ``…_usd_known``.
     """
     values: dict[str, float | None] = {}
     groups = {"total": cost.total, "failed": cost.failed, "asked": cost.uncached}
@@ -167,12 +168,12 @@ def cost_metrics(cost: Cost) -> dict[str, float | None]:
 
 
 def cost_tags(cost: Cost | None) -> dict[str, str]:
-    """The dollars of a run in words, because a missing metric could be read as no cost."""
+    """Describe the dollars of a run in words, because a missing metric could be mistaken for zero cost."""
     return {"rallebench.cost.usd": price(cost.total)} if cost else {}
 
 
 def safe_key(name: str) -> str:
-    """A name that MLflow accepts on every system.
+    """Replace the characters of a name that MLflow does not accept on every system.
 
     >>> safe_key("recall@5"), safe_key("llm transformers:/models/x")
     ('recall_at_5', 'llm transformers__models_x')
@@ -188,7 +189,7 @@ def _unique(name: str, taken: Container[str]) -> str:
 
 
 def cut(text: str, artifact: str) -> str:
-    """``text`` within MLflow's limit; a cut one ends with the name of the artifact that holds all of it."""
+    """Shorten ``text`` to MLflow's limit. A shortened text ends with the name of the artifact that has all of it."""
     if len(text) <= MAX_VALUE:
         return text
     note = f" … (cut: {len(text)} characters, whole in the artifact {artifact})"
@@ -196,12 +197,14 @@ def cut(text: str, artifact: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Text that any database can store: no lone surrogates, no NUL."""
+    """Remove lone surrogates and NUL, which databases may reject."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def choose_traced(episodes: Mapping[str, Episode], seed: int) -> list[str]:
-    """Ids of the questions to trace: a seeded sample of at most 50, and the first 10 failures."""
+    """Return the ids of the questions to trace: a random sample of at most 50 with a fixed seed, and the first 10
+    failures.
+    """
     qids = list(episodes)
     sample = set(random.Random(seed).sample(qids, min(SAMPLE, len(qids))))
     failures = set([qid for qid in qids if episodes[qid].error][:FAILURES])
@@ -209,40 +212,40 @@ def choose_traced(episodes: Mapping[str, Episode], seed: int) -> list[str]:
 
 
 def write(path: Path, value: JsonValue, indent: int | None = 2) -> None:
-    """Write JSON without lone surrogates, which models do generate."""
+    """Write JSON without the lone surrogates that models may generate."""
     write_text(path, clean(json.dumps(value, ensure_ascii=False, indent=indent)) + "\n")
 
 
 MAX_ROWS = 5_000
-"""The table of a longer run is cut, for a browser loads it whole; other artifacts hold every question."""
+"""Longer tables are cut, because a browser loads them whole; other artifacts include every question."""
 
 MAX_CELL = 1_000
-"""Characters of a question, an answer or an error."""
+"""Maximum characters of a question, an answer or an error in a cell."""
 
 MAX_LIST = 20
-"""The most gold answers, gold pages and retrieved pages in a cell."""
+"""Maximum gold answers, gold pages and retrieved pages in a cell."""
 
 FIXED = ("id", "question", "gold answers", "answer", "error", "gold pages", "pages")
 
 
 @dataclass(frozen=True, slots=True)
 class MlflowTable:
-    """A table that MLflow's page shows."""
+    """A table shown on MLflow's page."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[JsonValue, ...], ...]
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The form of MLflow's ``log_table``."""
+        """Return the table in the format of MLflow's ``log_table``."""
         return {"columns": self.columns, "data": self.rows}
 
 
 def per_question(
     records: Iterable[Json], episodes: Mapping[str, Episode], scores: Iterable[Score]
 ) -> MlflowTable:
-    """The table of questions: columns FIXED and the metrics, None = not scored.
+    """Return the table of questions: the columns FIXED, then the metrics; None means not scored.
 
-    One row for each answered or failed question, in the order of ``records``, at most MAX_ROWS.
+    One row for each answered or failed question, in the order of ``records``, up to MAX_ROWS.
     """
     by_question: dict[str, dict[str, float | None]] = {}
     names: dict[str, None] = {}
@@ -260,7 +263,7 @@ def per_question(
 
 
 def cut_note(questions: int) -> str:
-    """A sentence if the table of so many questions is cut, else ''.
+    """Return a sentence if a table of this many questions is cut, otherwise ''.
 
     >>> cut_note(5_001)
     'The table shows the first 5,000 of 5,001 questions; output.jsonl and report.json hold them all.'
@@ -292,12 +295,12 @@ def _cells(values: Sequence[str]) -> list[str]:
 
 
 def gold_answers(record: Json) -> list[str]:
-    """The answers of a KILT record, in order, each once."""
+    """Return the answers of a KILT record, in order, each once."""
     return list(dict.fromkeys(str(o["answer"]) for o in _outputs(record) if o.get("answer")))
 
 
 def gold_pages(record: Json) -> list[str]:
-    """The page ids of a KILT record's provenance, in order, each once."""
+    """Return the page ids in a KILT record's provenance, in order, each once."""
     evidence = [
         p for o in _outputs(record) for p in o.get("provenance") or () if isinstance(p, Mapping)
     ]
@@ -305,7 +308,7 @@ def gold_pages(record: Json) -> list[str]:
 
 
 def retrieved_pages(episode: Episode) -> list[str]:
-    """The pages of an episode's hits, in order, each once; the passage's id if it has no page."""
+    """Return the pages of an episode's hits, in order, each once. A passage without a page counts by its own id."""
     passages = (hit.passage for hit in episode.hits)
     return list(dict.fromkeys(passage.page_id or passage.doc_id for passage in passages))
 
@@ -315,9 +318,9 @@ def _outputs(record: Json) -> list[Json]:
 
 
 def dataset_fields(run: RunDescription) -> dict[str, str]:
-    """A run's dataset as the fields of MLflow's Dataset, with the checksum of its whole file.
+    """Return a run's dataset as fields of MLflow's Dataset, with the checksum of the whole file.
 
-    ``source``: its file, or its name in the workspace. {} if ``run.json`` has no checksum.
+    ``source``: the file, or the dataset's name in the workspace. {} if ``run.json`` has no checksum.
     """
     checksum = run.dataset_sha256
     if not checksum:

@@ -1,8 +1,8 @@
-"""MLflow's SQLite file: tables are made or migrated in a hidden file, then copied in one transaction.
+"""MLflow's SQLite file. Tables are created or migrated in a hidden file, which is then copied in one transaction.
 
-MLflow commits a migration statement by statement. An interrupted migration leaves a file that MLflow
-cannot migrate again ("table logged_models already exists"). So the slow work happens in a hidden file
-of the same folder, under a lock. An interrupted set-up leaves only that file; the next one replaces it.
+MLflow commits a migration statement by statement. An interrupted migration leaves a file that MLflow cannot migrate
+again ("table logged_models already exists"). So the slow work is done in a hidden file in the same folder, under a
+lock. An interruption leaves only that file, and the next attempt replaces it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from rallebench.core.errors import BackendError
 from rallebench.core.locks import alone
 
 LOCK_PATIENCE = 10.0
-"""Seconds to wait for a database that another program is writing to."""
+"""Seconds to wait while another program writes to the database."""
 
 SETUP_PATIENCE = 150.0
-"""Seconds to wait while another process makes the tables; the first time takes some ten."""
+"""Seconds to wait while another process creates the tables; this takes about ten the first time."""
 
 OTHER_VERSION = (
     "{place} was made by another version of MLflow. Back it up and run 'mlflow db upgrade {place}', "
@@ -30,27 +30,27 @@ OTHER_VERSION = (
 )
 
 INITIAL_TABLES = {"alembic_version", "workspaces", "experiments"}
-"""The tables with rows in a new database: revision, default workspace, default experiment (id 0)."""
+"""Tables that have rows in a new database: revision, default workspace, default experiment (id 0)."""
 
 
 def prepare(database: Path, artifacts: str) -> None:
-    """Give ``database`` the tables of the installed MLflow; quick and silent if it has them.
+    """Give ``database`` the tables of the installed MLflow; quick and silent if they are up to date.
 
-    A half-made database without a run, model, prompt or trace is made anew. An older one is copied,
-    the copy migrated, and copied back; until then the old one is unchanged. ``artifacts``: the
-    artifact folder of the default experiment. Raises BackendError for a database of a newer MLflow
-    and for a failed migration, which leave the database unchanged, and UsageError if another process sets it up.
+    A half-created database without a run, model, prompt or trace is created again. An older one is copied, the copy
+    is migrated, and the result is copied back; the original stays unchanged until then. ``artifacts``: the artifact
+    folder of the default experiment. Raises BackendError if the database belongs to a newer MLflow or the migration
+    fails; the database is then unchanged. Raises UsageError if another process is setting it up.
     """
     if _is_current(database):
         return
     part = database.with_name(f".{database.name}.part")
     refusal = f"{database} is being set up by another process; wait for it and try again."
-    # Two migrations at once would break the database.
+    # Two simultaneous migrations would break the database.
     with alone(Path(f"{database}.lock"), refusal, patience=SETUP_PATIENCE, stays=True):
         if _is_current(database):  # another process was faster
             return
         try:
-            _remove(part)  # left by a killed process: we hold the lock now
+            _remove(part)  # a killed process left it, because we hold the lock now
             if _holds_work(database):
                 _migrated_copy(database, part)
             else:
@@ -62,7 +62,7 @@ def prepare(database: Path, artifacts: str) -> None:
 
 @lru_cache(maxsize=1)
 def revisions() -> tuple[frozenset[str], str]:
-    """All schema revisions of the installed MLflow, and the newest."""
+    """Return all schema revisions of the installed MLflow, and the newest."""
     from alembic.script import ScriptDirectory
     from mlflow.store.db.utils import _get_alembic_config
 
@@ -73,7 +73,7 @@ def revisions() -> tuple[frozenset[str], str]:
 
 @contextlib.contextmanager
 def open_database(database: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that commits each statement and waits LOCK_PATIENCE for a lock."""
+    """Open a connection that commits each statement and waits LOCK_PATIENCE for locks."""
     with contextlib.closing(
         sqlite3.connect(database, timeout=LOCK_PATIENCE, isolation_level=None)
     ) as db:
@@ -81,7 +81,7 @@ def open_database(database: Path) -> Iterator[sqlite3.Connection]:
 
 
 def list_tables(db: sqlite3.Connection) -> set[str]:
-    """The names of a database's own tables."""
+    """Return the names of a database's own tables."""
     rows = db.execute(
         "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     )
@@ -100,7 +100,7 @@ def _is_current(database: Path) -> bool:
 
 
 def _holds_work(database: Path) -> bool:
-    """Return whether anything was logged: a row that no set-up writes."""
+    """Return whether anything was logged, that is, whether there are rows that no setup writes."""
     with open_database(database) as db:
         tables = list_tables(db)
         queries = [f'SELECT 1 FROM "{name}" LIMIT 1' for name in tables - INITIAL_TABLES]
@@ -110,7 +110,7 @@ def _holds_work(database: Path) -> bool:
 
 
 def _create(part: Path, artifacts: str) -> None:
-    """A new database, with its default experiment."""
+    """Create a new database with its default experiment."""
     from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
 
     with _engine(part) as (engine, utils):
@@ -120,7 +120,7 @@ def _create(part: Path, artifacts: str) -> None:
 
 def _migrated_copy(database: Path, part: Path) -> None:
     with open_database(database) as db:
-        db.execute("BEGIN IMMEDIATE")  # later writes would be missing in the copy
+        db.execute("BEGIN IMMEDIATE")  # later writes would be missing from the copy
         _copy(database, part)
         try:
             with _engine(part) as (engine, utils):
@@ -135,26 +135,26 @@ def _migrated_copy(database: Path, part: Path) -> None:
 
 @contextlib.contextmanager
 def _engine(database: Path) -> Iterator[tuple[Any, Any]]:
-    """An engine for a file of this process alone, and MLflow's module that changes tables."""
+    """Return an engine for a file used only by this process, and MLflow's module for migrations."""
     from mlflow.store.db import utils
     from sqlalchemy import event
 
     engine = utils.create_sqlalchemy_engine(f"sqlite:///{database}")
-    # Waiting for the disk at thousands of small commits takes most of the time. An interrupted file
-    # is thrown away, so it need not be safe.
+    # Most of the time is spent waiting for the disk at thousands of small commits. An interrupted file
+    # is discarded, so it need not be durable.
     event.listen(
         engine, "connect", lambda connection, _: connection.execute("PRAGMA synchronous=OFF")
     )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # MLflow uses deprecated functions itself
+            warnings.simplefilter("ignore")  # MLflow itself uses deprecated functions
             yield engine, utils
     finally:
         engine.dispose()
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy ``source`` over ``target`` in one transaction: if killed, SQLite restores ``target``."""
+    """Copy ``source`` over ``target`` in one transaction; after a kill, SQLite restores ``target``."""
     with open_database(source) as old, open_database(target) as new:
         old.backup(new)
 

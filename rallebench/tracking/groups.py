@@ -1,4 +1,4 @@
-"""Several runs below one parent run of MLflow."""
+"""Log several runs below one parent run in MLflow."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _PARENT, _GROUP = "mlflow.parentRunId", "rallebench.group"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A parent run. ``best``: the name of the run whose metrics it repeats, '' = none.
+    """A parent run. ``best``: the name of the run whose metrics it repeats; '' for none.
 
-    ``rows``: a table of MLflow's page, one row per variant with equal keys. ``kind``: ``sweep``,
-    ``batch`` or ``suite``. ``files``: further artifacts.
+    ``rows``: a table for MLflow's page, one row per variant, all with the same keys. ``kind``: ``sweep``, ``batch``
+    or ``suite``. ``files``: additional artifacts.
     """
 
     name: str
@@ -45,10 +45,10 @@ def log_group(
     tracking_uri: str | None = None,
     page: str = OUR_PAGE,
 ) -> str:
-    """Log the runs that are not logged yet, put all below one parent run, and return the parent's id.
+    """Log the runs that are not logged yet, put all of them below one parent run, and return the parent's id.
 
-    The same group again updates its parent, which is found through its runs. Raises BackendError if
-    MLflow cannot be reached or written; the run folders stay unchanged.
+    Logging the same group again updates its parent, which is found through its runs. Raises BackendError if MLflow
+    cannot be reached or written to; the run folders stay unchanged.
     """
     store = open_store(workspace, tracking_uri)
     client = store.client
@@ -83,7 +83,7 @@ def log_group(
 
 
 def _find_parent(client: Any, runs: Iterable[Any], name: str) -> str:
-    """The parent named ``name`` of one of the runs, '' if none has it."""
+    """Find the parent called ``name`` of one of the runs; '' if there is none."""
     for parent_id in {run.data.tags[_PARENT]: None for run in runs if _PARENT in run.data.tags}:
         parent = active(client, parent_id)
         if parent is not None and parent.data.tags.get(_GROUP) == name:

@@ -1,4 +1,4 @@
-"""``mlflow.json``: the MLflow runs that a run folder was logged to."""
+"""``mlflow.json``: the MLflow runs to which a run folder was logged."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ MEND = "remove it and log the run again"
 
 @dataclass(frozen=True, slots=True)
 class MlflowLink:
-    """A run folder's run in a store of MLflow. ``tracking_uri``: without credentials; ``traces``: ids of the traces that were
-    logged; ``earlier``: the folder's runs in other stores."""
+    """The MLflow run of a run folder. ``tracking_uri``: without credentials; ``traces``: ids of the logged traces;
+    ``earlier``: the folder's runs in other stores.
+    """
 
     run_id: str
     tracking_uri: str = ""
@@ -29,11 +30,11 @@ class MlflowLink:
 
     @property
     def every(self) -> tuple[MlflowLink, ...]:
-        """The folder's runs in all stores, the last one first."""
+        """The folder's runs in all stores, the most recent first."""
         return (replace(self, earlier=()), *self.earlier)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The content of ``mlflow.json``."""
+        """Return the content of ``mlflow.json``."""
         value: dict[str, JsonValue] = {
             "tracking_uri": self.tracking_uri,
             "experiment": self.experiment,
@@ -49,12 +50,14 @@ class MlflowLink:
 
     @classmethod
     def from_json(cls, document: Any, *, path: Path) -> MlflowLink:
-        """The link in ``document``, the content of the file ``path``. Raises BadFileError."""
+        """Read the link from ``document``, the content of the file ``path``. Raises BadFileError."""
         return parse(document, cls, path, MEND)
 
 
 def read_link(run_folder: Path) -> MlflowLink | None:
-    """The MLflow run that a run folder was last logged to; None if it was never logged or the file is damaged."""
+    """Return the MLflow run to which a run folder was last logged; None if it was never logged or the file is
+    damaged.
+    """
     path = Path(run_folder) / LINK
     try:
         return MlflowLink.from_json(read_sealed(path, MEND), path=path)
@@ -63,7 +66,7 @@ def read_link(run_folder: Path) -> MlflowLink | None:
 
 
 def write_link(run_folder: Path, link: MlflowLink, before: MlflowLink | None) -> None:
-    """Write the link of a run folder; its runs in other stores stay under ``earlier``."""
+    """Write the link of a run folder, keeping its runs in other stores under ``earlier``."""
     known = before.every if before else ()
     earlier = tuple(other for other in known if other.run_id != link.run_id)
     write_json(Path(run_folder) / LINK, replace(link, earlier=earlier).to_json())

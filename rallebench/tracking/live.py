@@ -1,4 +1,4 @@
-"""Traces of Build and Chat: queued at once, written by one thread, so no answer waits for MLflow."""
+"""Traces of Build and Chat. They are queued and written by one thread, so no answer waits for MLflow."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ log = logging.getLogger(__name__)
 
 MAX_WAITING = 200
 HEAD_START = 1.0
-"""Seconds that the first trace waits: it imports MLflow, which would slow the answer on the page."""
+"""Seconds that the first trace waits, because it imports MLflow, which would slow the answer on the page."""
 
 EXIT_PATIENCE = 5.0
-"""Seconds that the exit of the program waits for the last traces."""
+"""Seconds that the program waits at exit for the last traces."""
 
 
 class TraceWriter:
-    """One daemon thread that runs jobs in order; a failed job is logged as a warning, never raised.
+    """A daemon thread that runs jobs in order. A failed job is logged as a warning and never raised.
 
-    ``last_error``: the sentence of the newest job, '' if it succeeded; the same sentence is logged once in a row.
+    ``last_error``: the error of the newest job, '' if it succeeded. Repeated errors are logged once.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class TraceWriter:
         self.last_error = ""
 
     def add(self, job: Callable[[], object]) -> None:
-        """Queue a job; where too many wait, it is left out."""
+        """Queue a job, or drop it if too many are waiting."""
         with self._lock:
             if self._thread is None:
                 self._thread = threading.Thread(
@@ -52,7 +52,7 @@ class TraceWriter:
             self._end("MLflow is too slow: a trace was left out.")
 
     def flush(self, seconds: float = 30.0) -> bool:
-        """Wait until no job is left; False if that takes longer than ``seconds``."""
+        """Wait up to ``seconds`` for all jobs; return whether they have finished."""
         with self._jobs.all_tasks_done:
             return self._jobs.all_tasks_done.wait_for(
                 lambda: not self._jobs.unfinished_tasks, seconds
@@ -83,5 +83,5 @@ WRITER = TraceWriter()
 
 
 def trace_later(episode: Episode, question: str, **where: Any) -> None:
-    """Log one episode in the background: returns at once and never raises. ``where``: as for ``trace_episode``."""
+    """Log one episode in the background; returns at once and never raises. ``where``: as for ``trace_episode``."""
     WRITER.add(partial(trace_episode, episode, question, ended=time.time(), **where))

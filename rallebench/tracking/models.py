@@ -1,8 +1,7 @@
 """The chain of a run as an MLflow model, for ``mlflow.pyfunc.load_model`` and ``mlflow models serve``.
 
-The model holds the chain and three lines of code, no weights and no index: it needs an installed
-rallebench and a workspace. The function that opens a chain lies above this package, so the model
-stores its name.
+The model contains the chain and three lines of code, but no weights or indexes: it needs an installed rallebench and
+a workspace. The function that opens a chain belongs to a higher layer, so the model stores its name.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from rallebench.tracking import content
 from rallebench.tracking.connection import connect, find_tracking_uri, import_mlflow, mlflow_errors
 
 Ask = Callable[[str, Sequence[Mapping[str, str]]], Mapping[str, Any]]
-"""(question, earlier messages) → ``answer``, ``error``, ``pages``."""
+"""A function (question, earlier messages) → ``answer``, ``error``, ``pages``."""
 
 COLUMNS = ("answer", "error", "pages")
 
@@ -42,11 +41,11 @@ set_model(chain_model())
 def log_model(
     run_folder: Path, run_id: str, opener: str, *, workspace: Path, tracking_uri: str | None = None
 ) -> str:
-    """Log a run's chain as a model of the MLflow run ``run_id`` and return the model's id.
+    """Log a run's chain as a model of the MLflow run ``run_id``; return the model's id.
 
-    A chain that was logged before keeps its model. ``opener``: ``module:function`` that takes (chain
-    as JSON, the model's config) and returns an Ask. Raises UsageError for a run without a chain and
-    BackendError if MLflow cannot be reached or written.
+    If the chain was logged before, its model is kept. ``opener``: ``module:function`` that takes (chain as JSON, the
+    model's config) and returns an Ask. Raises UsageError if the run has no chain, BackendError if MLflow cannot be
+    reached or written to.
     """
     run = RunFolder(run_folder).description()
     chain = run.chain
@@ -111,9 +110,9 @@ def _save(
         python_model=str(folder / "rallebench_chain.py"),
         artifacts={"chain": str(folder / "chain.json")},
         model_config={"workspace": "", "base_settings": "", "opener": opener},
-        # A schema of the input would refuse plain lists of questions.
+        # With an input schema, MLflow would refuse plain lists of questions.
         signature=ModelSignature(outputs=columns),
-        # Without this list MLflow loads the model in another process to find it out.
+        # Without this list, MLflow loads the model in another process to find its requirements.
         pip_requirements=[
             f"{name}=={version}"
             for name, version in run.versions.items()
@@ -129,26 +128,26 @@ def _save(
 
 
 def chain_model() -> Any:
-    """A loaded chain: an ``mlflow.pyfunc.PythonModel``."""
+    """A loaded chain as an ``mlflow.pyfunc.PythonModel``."""
     from mlflow.pyfunc import PythonModel
     from pandas import DataFrame
 
     class ChainModel(PythonModel):  # type: ignore[misc]
-        """``predict`` takes questions and returns a DataFrame with COLUMNS, a row for each question."""
+        """``predict`` takes questions and returns a DataFrame with the columns COLUMNS, one row per question."""
 
         def load_context(self, context: Any) -> None:
-            """Open the chain; raises RalleError if the workspace lacks a model or retriever of it."""
+            """Open the chain. Raises RalleError if the workspace lacks one of its models or retrievers."""
             module, _, name = context.model_config["opener"].partition(":")
             open_chain = getattr(importlib.import_module(module), name)
             chain = read_json(Path(context.artifacts["chain"]))
             self.ask: Ask = open_chain(chain, context.model_config)
 
         def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-            """See ``turns``."""
+            """Answer the questions; for their format, see ``turns``."""
             answers = [self.ask(question, history) for question, history in turns(model_input)]
             return DataFrame(answers, columns=list(COLUMNS))
 
-        # Without a type hint MLflow warns at each load; it reads the type, not its name.
+        # Without a type hint, MLflow warns at each load; it reads the type, not its name.
         predict.__annotations__["model_input"] = DataFrame
 
     return ChainModel()
@@ -158,10 +157,10 @@ _NO_QUESTIONS = "Give a question, a list of questions, or a table with the colum
 
 
 def turns(model_input: Any) -> list[tuple[str, list[Mapping[str, str]]]]:
-    """(question, earlier messages) for each row of the input of ``predict``. Raises UsageError.
+    """Return (question, earlier messages) for each row of the input of ``predict``. Raises UsageError.
 
-    The input: a question; questions in a list, an array or a Series; objects or a DataFrame with
-    ``question`` and optionally ``history``: a list of ``{"role": …, "content": …}``, or its JSON text.
+    The input is a question; or a list, array or Series of questions; or objects or a DataFrame with ``question`` and
+    optionally ``history``, a list of ``{"role": …, "content": …}`` or its JSON text.
 
     >>> turns(["Who?", {"question": "And he?", "history": [{"role": "user", "content": "Who?"}]}])
     [('Who?', []), ('And he?', [{'role': 'user', 'content': 'Who?'}])]
@@ -195,7 +194,7 @@ def _turn(row: Any, number: int) -> tuple[str, list[Mapping[str, str]]]:
             raise UsageError(f"The history of row {number} is not valid JSON.") from None
     elif hasattr(history, "tolist"):
         history = history.tolist()
-    # An empty cell of a DataFrame is NaN.
+    # an empty DataFrame cell is NaN
     messages = history if isinstance(history, (list, tuple)) else []
     if not all(_is_message(message) for message in messages):
         raise UsageError(

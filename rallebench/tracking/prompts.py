@@ -1,7 +1,7 @@
-"""The templates of a run's chain in MLflow's prompt registry: a version per text, linked from the run.
+"""Register the templates of a run's chain in MLflow's prompt registry: one version per text, linked to the run.
 
-A prompt is named after its chain and the number of its action (``my-chain.2``), so its versions are the
-templates tried in that action. They keep rallebench's ``{question}``, not MLflow's ``{{question}}``.
+A prompt is named after its chain and action number (``my-chain.2``), so its versions are the templates that were
+tried in that action. They keep rallebench's ``{question}`` instead of MLflow's ``{{question}}``.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from rallebench.tracking.content import clean
 log = logging.getLogger(__name__)
 
 MAX_TEMPLATE = 100_000
-"""MLflow's limit, in characters; a longer template is an artifact of the run only."""
+"""MLflow's limit in characters; longer templates are only stored as artifacts of the run."""
 
 LINKED = "mlflow.linkedPrompts"
 """The tag that links a run to its prompts on MLflow's page."""
 
 _EXPERIMENTS = "_mlflow_experiment_ids"
-"""A prompt's tag: the experiments whose pages list it, as ``,1,2,``."""
+"""The tag of a prompt that lists the experiments whose pages show it, as ``,1,2,``."""
 
 _UNSUPPORTED = ("ENDPOINT_NOT_FOUND", "NOT_IMPLEMENTED", "FEATURE_DISABLED")
-"""MLflow's error codes of a server without prompts; a store without them raises a RuntimeError."""
+"""MLflow's error codes of servers without prompts; stores without them raise a RuntimeError."""
 
 _without_prompts: set[str] = set()
-"""The tracking URIs of servers without prompts."""
+"""Tracking URIs of servers without prompts."""
 
 
 def templates(chain: Chain) -> Iterator[tuple[str, str, dict[str, str]]]:
-    """(name, text, tags) of the templates of a chain's retrieve and generate actions."""
+    """Yield (name, text, tags) for each template in a chain's retrieve and generate actions."""
     for number, action in enumerate(chain.actions, 1):
         text = clean(action.template)
         is_prompt = action.kind in ("retrieve", "generate") and text.strip()
@@ -48,7 +48,7 @@ def templates(chain: Chain) -> Iterator[tuple[str, str, dict[str, str]]]:
 
 
 def prompt_name(chain: str, number: int) -> str:
-    """A name that MLflow accepts; a checksum replaces the characters that it does not.
+    """Return a prompt name that MLflow accepts, with a checksum in place of forbidden characters.
 
     >>> prompt_name("read two", 2), prompt_name("東京", 1)
     ('read-two.2', 'chain-877460.1')
@@ -61,10 +61,10 @@ def prompt_name(chain: str, number: int) -> str:
 
 
 def register(store: MlflowStore, chain: Chain | None) -> dict[str, str]:
-    """Register new templates and return the tag that links a run to its prompts, {} if it has none.
+    """Register new templates and return the tag that links a run to its prompts; {} if it has none.
 
-    A failure is a warning and never an error, because the templates are artifacts of the run too. A
-    server without prompts is not asked again.
+    Failures are warnings, not errors, because the templates are also artifacts of the run. A server without prompts
+    is not asked again.
     """
     if chain is None or store.uri in _without_prompts:
         return {}
@@ -87,7 +87,7 @@ def register(store: MlflowStore, chain: Chain | None) -> dict[str, str]:
 
 
 def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> str:
-    """The version with this text (of the newest hundred), created if there is none."""
+    """Return the version with this text, among the newest hundred, or create it."""
     client, experiment_id = store.client, store.experiment_id
     prompt = client.get_prompt(name) or _create(client, name, experiment_id)
     if prompt is not None:
@@ -101,7 +101,7 @@ def _version(store: MlflowStore, name: str, text: str, tags: dict[str, str]) -> 
 
 
 def _create(client: Any, name: str, experiment_id: str) -> Any:
-    """Create a prompt: None, or the prompt where another run has created it since it was looked for."""
+    """Create a prompt and return None, or return the prompt if another run created it in the meantime."""
     try:
         client.create_prompt(name, tags={_EXPERIMENTS: f",{experiment_id},"})
     except Exception as error:

@@ -1,7 +1,7 @@
-"""A run folder → one MLflow run: params, metrics, its dataset, artifacts and a sample of traces.
+"""Log a run folder as one MLflow run: params, metrics, dataset, artifacts and a sample of traces.
 
-``mlflow.json`` in the folder names the MLflow run, so logging again updates it. A benchmark never
-depends on MLflow: each failure here is one sentence, and the folder's results stay unchanged.
+``mlflow.json`` in the folder names the MLflow run, so logging again updates it. Benchmarks never depend on MLflow:
+each failure is reported in one sentence, and the folder's results stay unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ COPIED = (REPORT, COSTS, "output.jsonl", "output_reduced.jsonl", "results.json",
 """Files of a run folder that become artifacts unchanged."""
 
 _PER_BATCH = {"metrics": 800, "params": 100, "tags": 100}
-"""MLflow takes 100 params, 100 tags and 1,000 values in all in one batch."""
+"""MLflow accepts 100 params, 100 tags and 1,000 values in total per batch."""
 
 
 def log_run(
@@ -49,7 +49,7 @@ def log_run(
     waterfall: Mapping[str, float] | None = None,
     page: str = OUR_PAGE,
 ) -> str:
-    """Log a run folder and return the MLflow run's id; logging it again updates the same MLflow run.
+    """Log a run folder and return the MLflow run's id. Logging it again updates the same MLflow run.
 
     ``tracking_uri`` None means ``MLFLOW_TRACKING_URI``, or else ``mlflow.db`` in the workspace.
     ``waterfall``: stage → questions lost there; each becomes a metric (``waterfall_not_retrieved``).
@@ -74,7 +74,7 @@ def log_run(
 
 
 def logged_before(store: MlflowStore, link: MlflowLink | None) -> MlflowLink | None:
-    """The link of a folder whose run is still in the store, None if there is none."""
+    """Return the folder's link if its run is still in the store, otherwise None."""
     for entry in link.every if link else ():
         if active(store.client, entry.run_id) is not None:
             return entry
@@ -82,7 +82,7 @@ def logged_before(store: MlflowStore, link: MlflowLink | None) -> MlflowLink | N
 
 
 def active(client: Any, run_id: str) -> Any:
-    """An MLflow run, None if it does not exist or was deleted."""
+    """Return an MLflow run; None if it does not exist or was deleted."""
     try:
         run = client.get_run(run_id)
     except Exception as error:
@@ -100,7 +100,7 @@ def log_values(
     params: Mapping[str, str] | None = None,
     artifact: str = RUN,
 ) -> None:
-    """Log metrics, tags and params in batches; ``artifact`` holds the whole text of a cut tag."""
+    """Log metrics, tags and params in batches; ``artifact`` has the full text of a shortened tag."""
     from mlflow.entities import Metric, Param, RunTag
 
     now = int(time.time() * 1000)
@@ -117,7 +117,7 @@ def log_values(
 
 
 class _RunLogger:
-    """One call of ``log_run``. All that it sends is read before MLflow is asked for anything."""
+    """One call of ``log_run``. Everything is read before MLflow is contacted."""
 
     store: MlflowStore
 
@@ -136,7 +136,9 @@ class _RunLogger:
         self.sample = {qid: episodes[qid] for qid in qids}
 
     def log(self, store: MlflowStore, waterfall: Mapping[str, float]) -> str:
-        """Log everything; the MLflow run's id. Run ids are unique, so a moved workspace finds its own runs."""
+        """Log everything and return the MLflow run's id. Run ids are unique, so a moved workspace finds its own
+        runs.
+        """
         self.store = store
         times = self.times.values()
         now = time.time()
@@ -164,14 +166,14 @@ class _RunLogger:
         return run_id
 
     def _status(self) -> str:
-        """MLflow's status: KILLED for a stopped run or one without scores."""
+        """Return MLflow's status: KILLED for runs that were stopped or have no scores."""
         if not self.report.complete:
             return "KILLED"
         failed = self.report.n and self.report.n_errors == self.report.n
         return "FAILED" if failed else "FINISHED"
 
     def _log_values(self, run_id: str, waterfall: Mapping[str, float]) -> None:
-        """Metrics, tags and params. MLflow's params never change: one that differs from the first logging becomes a tag."""
+        """Log metrics, tags and params. MLflow's params never change, so a changed value becomes a tag."""
         logged = self.store.client.get_run(run_id).data.params
         params = content.params(self.run)
         changed = {
@@ -202,7 +204,7 @@ class _RunLogger:
         log_values(self.store.client, run_id, metrics, tags, new)
 
     def _log_dataset(self, run_id: str) -> None:
-        """The dataset as the run's input; MLflow stores equal name and digest once."""
+        """Log the dataset as the run's input. MLflow stores a dataset with the same name and digest only once."""
         from mlflow.entities import Dataset, DatasetInput, InputTag
 
         if fields := content.dataset_fields(self.run):
@@ -245,7 +247,7 @@ class _RunLogger:
 
 
 def _session_times(folder: RunFolder) -> dict[str, tuple[float, float]]:
-    """Question id → (start of its session, end of its episode) in seconds since 1970; answers from elsewhere have none."""
+    """Question id → (start of its session, end of its episode) in seconds since 1970; imported answers have none."""
     times = {}
     for qid, head in folder.heads().items():
         with contextlib.suppress(ValueError):

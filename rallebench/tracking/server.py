@@ -1,7 +1,7 @@
-"""MLflow's page over a workspace: started on loopback, ended with this program.
+"""Serve MLflow's own page for a workspace on loopback, for as long as this program runs.
 
-The server is a child of a small guard process (this file, run as a program). The guard ends the
-server as soon as its own standard input closes, so the server never outlives this program.
+The server runs under a small guard process (this file, run as a program). The guard ends the server when its own
+standard input closes, so the server never outlives this program.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from rallebench.tracking.database import prepare
 from rallebench.tracking.view import address_of_runs
 
 START_PATIENCE = 90.0
-"""Seconds for the server to answer; it took up to 50 on a loaded machine with two cores."""
+"""Seconds to wait for the server to start. On a loaded machine with two cores it took up to 50."""
 
 _ADDRESS, _LOCK, _LOG = ".mlflow-ui.json", ".mlflow-ui.lock", ".mlflow-ui.log"
 
@@ -48,8 +48,8 @@ _servers: dict[str, UIServer] = {}
 class UIServer:
     """MLflow's page: its ``url``, and whether it is ready.
 
-    ``process`` is None if another program serves the page: a remote MLflow server, or another
-    rallebench over the same workspace.
+    ``process`` is None if another program serves the page, such as a remote MLflow server or another rallebench on
+    the same workspace.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class UIServer:
         self._stopped = False
 
     def ready(self) -> bool:
-        """Return whether the page can be opened; returns at once. Raises BackendError if it has ended."""
+        """Return at once whether the page can be opened. Raises BackendError if the server has ended."""
         if self.process is not None and self.process.poll() is not None:
             end = "was stopped" if self._stopped else f"ended: {self._last_error()}"
             raise BackendError(
@@ -81,7 +81,7 @@ class UIServer:
 
     @property
     def seconds_since_start(self) -> float:
-        """Seconds since the server was started."""
+        """Return the seconds since the server was started."""
         return time.monotonic() - self._started
 
     def stop(self) -> None:
@@ -99,7 +99,7 @@ class UIServer:
             self.process.wait()
 
     def _last_error(self) -> str:
-        """The last line of the log with an error, or its last line."""
+        """Return the last error in the log, or its last line."""
         text = ""
         with contextlib.suppress(OSError, AttributeError):
             text = self._log.read_text("utf-8", "replace")  # type: ignore[union-attr]
@@ -111,10 +111,10 @@ class UIServer:
 def start_ui(
     workspace: Path, *, tracking_uri: str | None = None, allowed_hosts: Sequence[str] = ()
 ) -> UIServer:
-    """MLflow's page over the workspace's runs, started if it is not running; does not wait for it.
+    """Start MLflow's page for the workspace's runs unless it is running; return without waiting for it.
 
-    If the tracking URI names a server, the page is that server's. ``allowed_hosts``: host names besides
-    those of loopback; a running page keeps its own. Raises BackendError if the page cannot be started.
+    If the tracking URI names a server, its page is returned. ``allowed_hosts``: host names accepted in addition to
+    loopback; a running page keeps its own list. Raises BackendError if the page cannot be started.
     """
     workspace = Path(workspace).resolve()
     uri = find_tracking_uri(workspace, tracking_uri)
@@ -124,7 +124,7 @@ def start_ui(
         server = _servers.get(uri)
         if server is not None and server.process is not None and server.process.poll() is None:
             return server
-        # The guard of a running server holds the lock; the operating system frees it when the guard ends.
+        # The guard of a running server holds the lock; the operating system releases it when the guard ends.
         if held(workspace / _LOCK):
             return UIServer(_stored_address(workspace))
         server = _servers[uri] = _start(workspace, uri, allowed_hosts)
@@ -132,12 +132,12 @@ def start_ui(
 
 
 def address_of_all(workspace: Path, tracking_uri: str | None = None) -> str:
-    """Within MLflow's page, the address of all our runs with their metrics as columns."""
+    """Return the address on MLflow's page of all our runs, with their metrics as columns."""
     return address_of_runs(open_store(workspace, tracking_uri).experiment_id)
 
 
 def answers(url: str) -> bool:
-    """Return whether an MLflow server answers at ``url`` now."""
+    """Return whether an MLflow server responds at ``url`` now."""
     import httpx
 
     try:
@@ -147,7 +147,7 @@ def answers(url: str) -> bool:
 
 
 def _stored_address(workspace: Path) -> str:
-    """The URL of the newest server over the workspace, '' if there was none."""
+    """Return the URL of the workspace's newest server; '' if there was none."""
     try:
         return str(read_object(workspace / _ADDRESS)["url"])
     except (BadFileError, KeyError, TypeError):
@@ -186,7 +186,7 @@ def _start(workspace: Path, uri: str, allowed_hosts: Sequence[str]) -> UIServer:
 
 
 def _environment(uri: str) -> dict[str, str]:
-    """Ours without MLflow's settings. It holds the URI, because command lines are public."""
+    """Return our environment without MLflow's settings. The URI is passed in it, because command lines are public."""
     inherited = {
         name: value
         for name, value in os.environ.items()
@@ -195,7 +195,7 @@ def _environment(uri: str) -> dict[str, str]:
     package = str(Path(__file__).resolve().parents[2])
     return {
         **inherited,
-        "PYTHONSAFEPATH": "1",  # a mlflow.py in the workspace must not be imported
+        "PYTHONSAFEPATH": "1",  # do not import a mlflow.py from the workspace
         "PYTHONPATH": os.pathsep.join(filter(None, [package, inherited.get("PYTHONPATH", "")])),
         "MLFLOW_BACKEND_STORE_URI": uri,
         "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -204,9 +204,9 @@ def _environment(uri: str) -> dict[str, str]:
 
 
 def guard(lock: str, command: list[str]) -> int:
-    """Run ``command`` until it ends or standard input closes; its exit code. Holds ``lock`` meanwhile.
+    """Run ``command`` until it ends or standard input closes, holding ``lock``; return its exit code.
 
-    First the database of ``MLFLOW_BACKEND_STORE_URI`` gets its tables: the server would make them
+    The tables of the database in ``MLFLOW_BACKEND_STORE_URI`` are created first, because the server would create them
     in place.
     """
     refusal = "another program already shows MLflow's page for this workspace"
@@ -218,7 +218,7 @@ def guard(lock: str, command: list[str]) -> int:
             while os.read(0, 4096):  # sys.stdin has a lock that would block the exit
                 pass
         with starting:
-            if not processes:  # the tables are still being made, in a hidden file
+            if not processes:  # the tables are still being created, in a hidden file
                 os._exit(1)
         _end(processes[0])
 
@@ -244,7 +244,7 @@ def guard(lock: str, command: list[str]) -> int:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process with all its children: first SIGTERM, then SIGKILL."""
+    """End a process and all its children: SIGTERM first, then SIGKILL."""
     if os.name == "nt":
         subprocess.run(
             ["taskkill", "/F", "/T", "/PID", str(process.pid)], capture_output=True, check=False

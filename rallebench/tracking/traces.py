@@ -1,7 +1,7 @@
 """An episode as an MLflow trace: the flow at the root, one span per step, with real times and costs.
 
-Spans are built as values and written together. That is three times as fast as MLflow's live
-spans, needs no global tracking URI, and an error reaches the caller instead of a log.
+Spans are built as values and written together. This is three times as fast as MLflow's live spans and needs no global
+tracking URI. Errors reach the caller instead of a log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rallebench.tracking.connection import import_mlflow, mlflow_errors, open_st
 from rallebench.tracking.content import clean
 
 MAX_DOCUMENTS = 50
-"""The most passages of a retriever's span; the run's own files hold them all."""
+"""Maximum passages in a retriever's span; the run's own files have all of them."""
 
 _PREVIEW = 1000
 _NS = 1_000_000_000
@@ -42,9 +42,8 @@ _MEASURES = (
 class Trace:
     """An episode to trace.
 
-    ``ended``: the time of the answer in seconds since 1970, None for now. ``run_id``: its MLflow run.
-    ``session``: its chat. ``name``: the chain's, for the list of traces. ``prices``: of the chain's
-    language models, as far as they are known.
+    ``ended``: time of the answer in seconds since 1970, None for now. ``run_id``: the MLflow run. ``session``: the
+    chat. ``name``: the chain's name, for the list of traces. ``prices``: known prices of the chain's language models.
     """
 
     episode: Episode
@@ -57,13 +56,15 @@ class Trace:
     prices: Prices = field(default_factory=dict)
 
     def trace_id(self) -> str:
-        """Equal for the same episode of the same run, so no trace is doubled; random without a run."""
+        """An id that is the same for the same episode of the same run, so no trace is logged twice; random without a
+        run.
+        """
         if not self.run_id:
             return f"tr-{secrets.token_hex(16)}"
         return f"tr-{digest([self.run_id, episode_to_json(self.episode)])[:32]}"
 
 
-# ── the content of a span, in the forms that MLflow's page reads ─────────────
+# ── the content of a span, in the formats that MLflow's page reads ───────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class SpanContent:
 
 
 def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
-    """A retriever's documents, a model's messages, a tool's arguments or a note's text."""
+    """Return a retriever's documents, a model's messages, a tool's arguments or a note's text."""
     request, reply = step.request, step.reply
     common: dict[str, JsonValue] = {"seconds": round(step.seconds, 6), "cached": step.cached}
     if step.batch > 1:
@@ -154,7 +155,7 @@ def _choices(step: Step) -> dict[str, JsonValue]:
 
 
 def _cost_attributes(step: Step, prices: Prices) -> dict[str, JsonValue]:
-    """The cost of a language model's step, under MLflow's own names where it has some."""
+    """Return the cost of a language model's step, under MLflow's own names where they exist."""
     cost = step_cost(step, prices)
     attributes: dict[str, JsonValue] = {
         "first_token_seconds": cost.first_token_seconds,
@@ -169,7 +170,7 @@ def _cost_attributes(step: Step, prices: Prices) -> dict[str, JsonValue]:
 
 
 def _parts_and_sum(quantity: str, prompt: float, completion: float) -> dict[str, float]:
-    """Tokens or dollars of a prompt, a completion and both, under MLflow's names."""
+    """Return the tokens or dollars of a prompt, a completion and their total, under MLflow's names."""
     parts = {"input": prompt, "output": completion, "total": prompt + completion}
     return {f"{part}_{quantity}": value for part, value in parts.items()}
 
@@ -179,8 +180,9 @@ def _or_unknown(value: float | None) -> JsonValue:
 
 
 def _cost_of_question(trace: Trace) -> tuple[dict[str, JsonValue], dict[str, JsonValue]]:
-    """A question's cost: (attributes of the root, where tokens and dollars may be ``unknown``; metadata for MLflow's list of
-    traces, without unknown figures)."""
+    """Return a question's cost: attributes of the root, where tokens and dollars may be ``unknown``, and metadata
+    for MLflow's list of traces, without unknown values.
+    """
     steps, prices = trace.episode.steps, trace.prices
     cost = total(steps, prices, failed_seconds=trace.episode.failed_seconds)
     attributes = {key: getattr(cost, key) for key in _MEASURES}
@@ -202,7 +204,7 @@ def _cost_of_question(trace: Trace) -> tuple[dict[str, JsonValue], dict[str, Jso
 
 
 def _entities(trace: Trace, trace_id: str, experiment_id: str) -> tuple[Any, list[Any]]:
-    """(MLflow's trace, its spans: the root, then the steps, which follow one another, each with its own duration)."""
+    """Return MLflow's trace and its spans: the root, then the steps in sequence, each with its own duration."""
     episode = trace.episode
     lasted = sum(step.seconds for step in episode.steps) + episode.failed_seconds
     ended = time.time() if trace.ended is None else trace.ended
@@ -269,7 +271,7 @@ def _span(
 
 
 def _as_texts(values: JsonObject) -> dict[str, str]:
-    """The values that are known, as JSON texts."""
+    """Return the known values as JSON texts."""
     return {key: json.dumps(value) for key, value in values.items() if value is not None}
 
 
@@ -298,15 +300,15 @@ def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any, metadata: 
     )
 
 
-# ── writing them ─────────────────────────────────────────────────────────────
+# ── writing ──────────────────────────────────────────────────────────────────
 
 
 def write_traces(
     uri: str, experiment_id: str, traces: Iterable[Trace], skip: Iterable[str] = ()
 ) -> list[str]:
-    """Write traces and return their ids, without those in ``skip``. Raises RalleError.
+    """Write traces, except those with ids in ``skip``, and return their ids. Raises RalleError.
 
-    The store holds everything when this returns: there is no queue.
+    Everything is stored when this returns; nothing is queued.
     """
     import_mlflow()
     from mlflow.entities import TraceData
@@ -321,7 +323,7 @@ def write_traces(
             written.append((client.start_trace(info), spans))
         try:
             client.log_spans(experiment_id, [span for _, spans in written for span in spans])
-        except RuntimeError:  # of servers before 3.4, which store spans as artifacts
+        except RuntimeError:  # raised by servers before 3.4, which store spans as artifacts
             for info, spans in written:
                 client._upload_trace_data(info, TraceData(spans))
     return [info.trace_id for info, _ in written]
@@ -338,7 +340,7 @@ def trace_episode(
 ) -> str:
     """Log one episode and return its trace id. Raises RalleError; ``live.trace_later`` never does.
 
-    ``source``: ``develop`` or ``chat``; ``fields``: those of ``Trace``.
+    ``source``: ``develop`` or ``chat``; ``fields``: fields of ``Trace``.
     """
     store = open_store(workspace, tracking_uri)
     tags = {"rallebench.source": source} if source else {}

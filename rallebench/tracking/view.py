@@ -1,4 +1,4 @@
-"""The columns of our experiments on MLflow's own page, and the links between its page and ours."""
+"""The columns of our experiments on MLflow's own page, and links between its page and ours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.tracking.links import MlflowLink
 
 VIEW = "rallebench"
 VIEW_TAG = f"mlflow.sharedViewState.{VIEW}"
-"""MLflow keeps a shared view of an experiment's runs in a tag; its page opens it by the name in the address."""
+"""MLflow stores a shared view of an experiment's runs in a tag; a page's address selects the view by name."""
 
 METRICS = (
     "em",
@@ -24,37 +24,37 @@ METRICS = (
     "cost_total_usd",
     "n_errors",
 )
-"""Metrics that are columns of the view, in this order."""
+"""Metrics shown as columns of the view, in this order."""
 
 COLUMNS = (*(f"metrics.`{name}`" for name in METRICS), "attributes.`Dataset`")
 WIDTHS = dict.fromkeys(COLUMNS, 86)
-"""In pixels: four metrics are in sight on a screen of 1440 with MLflow's side panels."""
+"""In pixels: with MLflow's side panels, four metrics are visible on a screen 1440 wide."""
 VIEW_STATE = json.dumps(
     {"selectedColumns": COLUMNS, "columnOrder": COLUMNS, "columnWidths": WIDTHS}
 )
 
 OUR_PAGE = "http://127.0.0.1:7860"
-"""The address of our page when it is opened without options."""
+"""Default address of our page."""
 
 
 def show_metrics(client: Any, experiment_id: str, tags: Mapping[str, str]) -> None:
-    """Give an experiment the view with our columns. ``tags``: those that it has."""
+    """Set an experiment's view to our columns. ``tags``: the experiment's tags."""
     if tags.get(VIEW_TAG) != VIEW_STATE:
         client.set_experiment_tag(experiment_id, VIEW_TAG, VIEW_STATE)
 
 
 def address_of_runs(experiment_id: str) -> str:
-    """The address of an experiment's runs with our columns, within MLflow's page."""
+    """Return the address on MLflow's page of an experiment's runs with our columns."""
     return f"/#/experiments/{experiment_id}/runs?viewStateShareKey={VIEW}"
 
 
 def address_of_run(link: MlflowLink | None) -> str:
-    """The address of a logged run within MLflow's page, "" without a link."""
+    """Return the address of a logged run on MLflow's page; "" without a link."""
     return f"/#/experiments/{link.experiment_id}/runs/{link.run_id}" if link else ""
 
 
 def our_address(page: str, run: str) -> str:
-    """The address of a run within our page.
+    """Return the address of a run on our page.
 
     >>> our_address("http://127.0.0.1:7860", "night noise=0.2")
     'http://127.0.0.1:7860/#/runs/run?id=night%20noise%3D0.2'
