@@ -1,9 +1,8 @@
 """Memory used to import and serve a corpus of 2,000,000 passages.
 
-The corpus is JSON lines from a seeded generator: every passage has an id, a title and about 60 words, so
-that any passage can be made again and compared. Our import and the bare loop (``json.loads`` on every line,
-kept in a list) run in fresh processes, turn by turn; each looks at its own anonymous memory (``RssAnon`` in
-``/proc/self/status``), which mapped files are no part of.
+The corpus is JSON lines from a seeded generator. Every passage has an id, a title and about 60 words, and can be made
+again for a comparison. Our import and the bare loop (``json.loads`` on every line, kept in a list) alternate in fresh
+processes. Each measures its own anonymous memory (``RssAnon`` in ``/proc/self/status``), which excludes mapped files.
 """
 
 from __future__ import annotations

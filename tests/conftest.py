@@ -1,4 +1,4 @@
-"""Shared set-up of the tests: offline by default, few threads, and real data only if it is beside the project."""
+"""Shared set-up of the tests: offline by default, few threads, and real data only if present beside the project."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rallebench.services.workbench import Workbench
 
-# No test cuts the power: what a killed process wrote is there without it, and a disk takes milliseconds for each file.
+# No test cuts the power: a killed process's writes survive without a sync, which takes milliseconds per file.
 os.fsync = lambda fd: None
 
 # A busy machine is not a failure.
@@ -32,10 +32,10 @@ settings.load_profile("unhurried")
 
 
 class Loggers(dict[str, Any]):
-    """The loggers of this process, which can be gone through while another thread makes one.
+    """The loggers of this process, safe to iterate while another thread creates one.
 
-    Before each phase of a test pytest goes through them, and a library that is imported in the background (MLflow, for the
-    traces of an episode) makes its own meanwhile.
+    Before each phase of a test pytest iterates over them, while a library imported in the background (MLflow, for the
+    traces of an episode) may create its own.
     """
 
     def values(self) -> Any:
@@ -59,7 +59,7 @@ def shared_data() -> Path:
 
 @pytest.fixture(scope="session")
 def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small workspace, which a module may replace by its own; no test changes it."""
+    """The small workspace. A module may replace it by its own; no test changes it."""
     from small_workspace import make_workspace
 
     return make_workspace(tmp_path_factory.mktemp("made") / "workspace")
@@ -67,7 +67,7 @@ def template_workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def workspace(template_workspace: Path, tmp_path: Path) -> Path:
-    """A copy of ``template_workspace`` of a test's own."""
+    """A copy of ``template_workspace`` for one test."""
     from small_workspace import copy_workspace
 
     return copy_workspace(template_workspace, tmp_path / "workspace")
@@ -92,14 +92,14 @@ def bench(workspace: Path) -> Iterator[Workbench]:
 
 
 def pytest_collection_finish() -> None:
-    """The modules and tests stay to the end: without them each garbage collection takes a third of the time."""
+    """Keep the modules and tests to the end: without this each garbage collection takes a third of the time."""
     gc.collect()
     gc.freeze()
 
 
 @pytest.fixture(scope="session")
 def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The GGUF file of a real language model; tests that need it are slow, and skip where it cannot be had."""
+    """The GGUF file of a real language model. Tests with it are slow, and skip if it is unavailable."""
     from smollm2 import smollm2
 
     return smollm2(tmp_path_factory.mktemp("smollm2"))
@@ -107,12 +107,12 @@ def smollm2_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def smollm2_cache(smollm2_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace's cache that holds the real model converted."""
+    """A workspace's cache with the converted real model."""
     from rallebench.checkpoints.gguf import gguf_model
     from rallebench.core.events import complete
     from rallebench.llms._transformers.converting import convert_model
 
-    # The processes of one test run share the conversion, which waits for its turn.
+    # The processes of one test run share the conversion, which is guarded by a lock.
     shared = "PYTEST_XDIST_WORKER" in os.environ
     base = tmp_path_factory.getbasetemp()
     cache = base.parent / "smollm2-cache" if shared else tmp_path_factory.mktemp("smollm2-cache")

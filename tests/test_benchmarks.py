@@ -1,4 +1,4 @@
-"""Every benchmark runs in a small size and prints its figures; a wrong fact behind them ends it with 1."""
+"""Every benchmark runs in a small size and prints its figures; a wrong fact behind them gives exit code 1."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ MEASURES = {
     },
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }
-"""Script → figures that it must print, at the least."""
+"""Script → the figures that it must print at least."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""README and the manual say what is true: two commands first, every extension kind, examples that run."""
+"""README and the manual are true: two commands first, every extension kind, examples that run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TEXTS = {
     Path("CHANGELOG.md"): (PROJECT / "CHANGELOG.md").read_text(encoding="utf-8"),
     **{Path("docs") / name: text for name, text in MANUAL.items()},
 }
-"""Path → text of everything that a person reads first."""
+"""Path → text of everything that newcomers read first."""
 
 EXTENSIONS = (
     "CORPORA",
@@ -124,7 +124,7 @@ def test_every_command_of_the_manual_is_understood() -> None:
     for text in TEXTS.values():
         lines = "\n".join(blocks(text)).replace("\\\n", " ").split("\n")
         commands += [line for line in lines if re.match(r"rallebench |python -m rallebench ", line)]
-        # Capitals stand for a value; a verb that is only named has no arguments.
+        # Capitals stand for a value; a verb that is only mentioned has no arguments.
         commands += re.findall(r"`((?:python -m )?rallebench [a-z-]+ (?:[^`|…])+)`", text)
     assert len(commands) > 40
     for command in commands:

@@ -1,4 +1,5 @@
-"""Means and ranks as in R-Eval's tables; matching, normalisation, combination and deployment on numbers one can check by hand."""
+"""Means and ranks as in R-Eval's tables; matching, normalisation, combination and deployment on numbers that can be
+checked by hand."""
 
 from __future__ import annotations
 
@@ -78,7 +79,7 @@ def cell(system: System, task: AgentTask, *rewards: float) -> TaskRun:
 def test_no_rank_is_given_twice_as_in_the_paper() -> None:
     sums = [*range(30, 12, -1), 5.0, 5.0, 1.0]
     assert strict_ranks(sums) == list(range(1, 22))
-    assert strict_ranks([0.3, 0.1 + 0.2, 0.3]) == [1, 2, 3]  # the upper of equal ones first
+    assert strict_ranks([0.3, 0.1 + 0.2, 0.3]) == [1, 2, 3]  # the upper of equal rows first
     assert strict_ranks([None, 2.0, None]) == [None, 1, None]
     assert strict_ranks([]) == []
 

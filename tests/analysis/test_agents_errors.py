@@ -1,4 +1,4 @@
-"""R-Eval's taxonomy on hand-made episodes: what its code says, and what is said by default."""
+"""R-Eval's taxonomy on hand-made episodes: the verdicts of its code, and ours by default."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def observation_step(text: str, label: str = "Observation 1: ") -> Step:
 
 
 def react(answer: str, seen: str, reason: str = "answered", last: str = "") -> Episode:
-    """An episode of ReAct that searches once and then ends so."""
+    """An episode of ReAct that searches once and then ends in this way."""
     steps = [
         model_step("Thought 1", "I search."),
         model_step("Action 1", "Search[Titan]"),

@@ -1,4 +1,4 @@
-"""Two runs' settings → what was changed between them, in words."""
+"""Two runs' settings → the changes between them, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run leaves as files that other tools read; other tools' predictions come in as runs."""
+"""A run is exported to files that other tools read; other tools' predictions are imported as runs."""
 
 from __future__ import annotations
 

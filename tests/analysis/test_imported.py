@@ -1,4 +1,4 @@
-"""Imported predictions say what they say: what they do not record is unknown and not scored, never 0."""
+"""Imported predictions are shown faithfully: unrecorded values are unknown and not scored, never 0."""
 
 from __future__ import annotations
 

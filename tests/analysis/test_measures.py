@@ -1,4 +1,4 @@
-"""By what runs are compared: a suite's own metrics where both hold them, and how agents ended."""
+"""The measures for comparing runs: a suite's own metrics if both have them, and the endings of agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A paired comparison says how large a difference is, how sure, and on which questions."""
+"""A paired comparison reports the size of a difference, its certainty, and the questions behind it."""
 
 from __future__ import annotations
 

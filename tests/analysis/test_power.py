@@ -1,4 +1,4 @@
-"""The number of questions that a comparison needs has the power that is printed, also where questions share articles."""
+"""The number of questions for a comparison has the printed power, even if questions share articles."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SAMPLES = 1000
 
 
 def power(articles: int, size: int, win: float, loss: float, alike: float, seed: int = 7) -> float:
-    """Share of simulated comparisons that show the difference. ``alike``: correlation of the questions of an article."""
+    """Share of simulated comparisons that show the difference. ``alike``: correlation of questions about one article."""
     rng = np.random.default_rng(seed)
     labels, count = np.repeat(np.arange(articles), size), 0
     for _ in range(SAMPLES):

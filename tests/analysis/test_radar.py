@@ -1,4 +1,4 @@
-"""Runs over several axes: datasets, where they share no question, or the kinds of question of one set."""
+"""Runs over several axes: datasets without common questions, or the kinds of question of one set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run or a comparison as one HTML file: whole, small, and without a word to a network."""
+"""A run or a comparison as one HTML file: complete, small, and without network access."""
 
 from __future__ import annotations
 

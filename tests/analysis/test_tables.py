@@ -1,4 +1,4 @@
-"""The tables of a report and of a comparison: a row a metric, and what a difference shows in a word."""
+"""The tables of a report and of a comparison: a row per metric, and the meaning of a difference in a word."""
 
 from __future__ import annotations
 

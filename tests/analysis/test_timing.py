@@ -1,4 +1,4 @@
-"""Times are compared batch by batch, and not at all where runs shared the machine or the reply cache answered."""
+"""Times are compared batch by batch, and not at all if runs shared the machine or used the reply cache."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def batches(size: int, at: float = 0.1) -> dict[str, list[Any]]:
-    """The timings of 60 questions that were asked ``size`` at once."""
+    """The timings of 60 questions, asked ``size`` at a time."""
     return {f"q{i}": [("generate", at + i // size, size)] if size > 1 else [] for i in range(60)}
 
 
 def began(run: RunFolder, when: str, seconds: float, *, replayed: bool = False) -> None:
-    """Give a run another begin and length, as if it had been run then."""
+    """Give a run another start and duration."""
     spec = json.loads((run.path / "run.json").read_text())
     (run.path / "run.json").write_text(json.dumps({**spec, "created": when}))
     report = run.report()

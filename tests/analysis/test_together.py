@@ -79,7 +79,7 @@ def test_a_metric_without_a_figure_has_none_and_one_question_no_interval(gold: l
 
 
 def test_intervals_hold_the_true_difference_about_as_often_as_they_say() -> None:
-    """Two systems of the same quality: the interval of their difference should hold 0 nearly always."""
+    """Two systems of the same quality: the interval of their difference should nearly always contain 0."""
     held = 0
     for seed in range(20):
         gold = sentences(seed, 40)

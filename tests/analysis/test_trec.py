@@ -1,4 +1,4 @@
-"""TREC's files keep ids, grades, order and empty results, so that trec_eval and an import say what the run says."""
+"""TREC's files keep ids, grades, order and empty results, so that trec_eval and an import agree with the run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Runs of one dataset: a table over the questions that all share, each run against the first; where a run lost them."""
+"""Runs of one dataset: a table over their common questions, each run against the first, and the stages at which runs lose
+questions."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def runs(cli: CommandLine, workspace: Path) -> Path:
-    """Right once, right never, right on one of five, failed wherever no Danube is; and one of another question."""
+    """Four runs (always right, never right, right on one of five, failed on questions without the Danube), and one of
+    another question."""
     other = write_lines(workspace / "other.jsonl", [record("q1", "Another?", "x", "p1")])
     requests = {
         "titan": ("titan",),

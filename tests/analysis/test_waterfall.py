@@ -1,4 +1,4 @@
-"""The waterfall says, per question and without a judge, where it was lost."""
+"""The waterfall shows for each question, without a judge, the stage at which it was lost."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def place_question(
     error: str = "",
     given: tuple[str, ...] = (),
 ) -> Waterfall:
-    """One question; ``given``: the passages that it came with."""
+    """One question; ``given``: the passages supplied with it."""
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(given, 1))
     example = Example(Question("q", "Which moon?", passages), gold)
     episode = Episode("q", "chain", steps, None if error else Outcome(answer), error)

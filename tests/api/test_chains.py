@@ -1,4 +1,4 @@
-"""A chain written in Python is the chain that the page saves, byte for byte."""
+"""A chain written in Python equals the chain saved by the page, byte for byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every example of docs/python.md runs, in order, and prints the text below it; the notebook is made from them."""
+"""Every example of docs/python.md runs, in order, and prints the text below it; the notebook comes from these examples."""
 
 from __future__ import annotations
 

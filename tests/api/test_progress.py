@@ -1,4 +1,4 @@
-"""The bar of a terminal: counts, steps, warnings beside it, no thread of its own, silent when asked."""
+"""The bar of a terminal: counts, steps, warnings beside it, no thread of its own, silence on request."""
 
 from __future__ import annotations
 

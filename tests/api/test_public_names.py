@@ -1,4 +1,4 @@
-"""``import rallebench`` costs nothing; its names are there when they are used, typed and with a docstring."""
+"""``import rallebench`` costs nothing; its names are imported on first use, typed and with a docstring."""
 
 from __future__ import annotations
 

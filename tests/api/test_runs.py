@@ -24,7 +24,7 @@ def ws(workspace: Path) -> Iterator[Workspace]:
 
 
 def replies(ws: Workspace, run: Run) -> int:
-    """The requests that a run really made to its model."""
+    """The requests that a run actually sent to its model."""
     steps = [step for q in run.questions for step in run.episode(q.qid).steps]
     return sum(isinstance(step.request, Generate) and not step.cached for step in steps)
 

@@ -1,4 +1,4 @@
-"""A question of a conversation is put so that it stands alone: flows played with scripted replies."""
+"""A question in a conversation is rewritten so that it stands alone. The flows get scripted replies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ REWRITTEN = "When did Marie Curie die?"
 def played(
     question: Question, *texts: str, chain: Chain = CHAIN, rewriter: Rewriter = REWRITER
 ) -> tuple[list[Request], Outcome]:
-    """The requests of the flow when these texts answer them in order, and its outcome."""
+    """The requests of the flow with these texts as replies, in order, and its outcome."""
     flow, requests = as_conversation(chain, question, rewriter), []
     try:
         request = next(flow)

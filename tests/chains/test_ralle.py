@@ -30,7 +30,7 @@ READ = (
 
 
 def saved(function: str, template: str, dialect: str = "f-strings", **names: Any) -> dict[str, Any]:
-    """An action as RaLLe saves it."""
+    """An action in the form that RaLLe saves."""
     saved = {"prompt_template": template, "function": function, "f-strings_or_eval": dialect}
     return {**saved, **names}
 
@@ -71,7 +71,7 @@ RALLES_FILES = {
 
 
 def changed(place: str, value: Any, base: dict[str, Any] = RETRIEVE_READ) -> dict[str, Any]:
-    """The experiment with one value set; ``place`` is like ``chain.0.function`` inside ``chain_config``."""
+    """The experiment with one changed value; ``place`` is like ``chain.0.function`` inside ``chain_config``."""
     experiment = copy.deepcopy(base)
     *way, last = (int(part) if part.isdigit() else part for part in place.split("."))
     inside: Any = experiment["chain_config"]

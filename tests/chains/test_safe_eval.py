@@ -1,4 +1,4 @@
-"""The eval dialect computes what Python computes, and refuses what could do harm before it does any."""
+"""The eval dialect computes the same as Python, and refuses harmful expressions before they run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VALUES: dict[str, Any] = {
     ],
 }
 
-# ── what is allowed ──────────────────────────────────────────────────────────
+# ── allowed ──────────────────────────────────────────────────────────────────
 
 SHORT = {**VALUES, "response": ["lorem ipsum", "Jane Austen"]}
 ALLOWED = """
@@ -106,7 +106,7 @@ def test_what_is_allowed_gives_what_python_gives(template: str) -> None:
     assert render(template, "eval", SHORT) == str(eval(template, dict(SHORT)))
 
 
-# ── what is refused ──────────────────────────────────────────────────────────
+# ── refused ──────────────────────────────────────────────────────────────────
 
 DEEP_LIST = "[[a, a] for a in " * 25 + "[0]" + "]" * 25  # 2**25 leaves, few of them in memory
 HOSTILE = {
@@ -331,7 +331,7 @@ ATTACKS = [("eval", *attack) for attack in HOSTILE.items()] + [
 
 
 def refusal(template: str, dialect: str) -> str:
-    """The sentence with which ``template`` is refused; a failure if it is not."""
+    """The sentence that refuses ``template``; fails if it is accepted."""
     try:
         result = render(template, dialect, VALUES)
     except TemplateError as error:
@@ -343,8 +343,8 @@ def refusal(template: str, dialect: str) -> str:
 def test_an_attack_is_refused_in_time_with_a_reason(dialect: str, template: str, why: str) -> None:
     seconds = []
     for attempt in range(3):
-        start = time.thread_time()  # processor time, so that other programs do not count
-        sentence = refusal(template + " " * attempt, dialect)  # each time unknown to any cache
+        start = time.thread_time()  # processor time, unaffected by other programs
+        sentence = refusal(template + " " * attempt, dialect)  # unknown to any cache each time
         seconds.append(time.thread_time() - start)
         if seconds[-1] < SECONDS:
             break
@@ -416,7 +416,7 @@ def test_what_is_not_listed_as_harmless_in_python_s_grammar_is_refused() -> None
     }
     current = {kind for kind in ast.expr.__subclasses__() if kind.__module__ in ("ast", "_ast")}
     newer = {kind.__name__ for kind in current - refused - known}
-    # a Python that adds a kind of expression adds nothing here: it is refused until someone allows it
+    # a new kind of expression in Python is refused here until it is allowed explicitly
     names = "TemplateStr Interpolation Num Str Bytes NameConstant Ellipsis"
     assert newer <= set(names.split())
 

@@ -1,4 +1,4 @@
-"""A law: whatever expression the eval dialect allows, it computes what Python computes."""
+"""A law: every expression allowed in the eval dialect has the same value as in Python."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=4).map(rep
 
 
 def code(form: str, *parts: Code) -> Code:
-    """``form`` with generated code in place of each ``§``, in brackets where it could come apart."""
+    """Replace each ``§`` in ``form`` by generated code, in brackets if it could come apart."""
     return st.tuples(*parts).map(lambda drawn: _inserted(form, drawn))
 
 
@@ -65,7 +65,7 @@ BOUNDS = one("0:1", "1:", ":-1", "::-1", "-3:7:2", "9:")
 
 @cache
 def expressions(kind: str, depth: int = 3) -> Code:
-    """Python code that gives a text, a number, a truth value or a list of texts, if it gives anything."""
+    """Python code for a text, a number, a truth value or a list of texts, if it has a value."""
     if depth == 0:
         return LEAVES[kind]
     text, number, truth, texts = (expressions(name, depth - 1) for name in LEAVES)
@@ -150,7 +150,7 @@ def test_an_expression_means_what_python_says(template: str) -> None:
 
 
 def test_the_law_is_not_about_errors_only() -> None:
-    """Most generated expressions have a value: without this, the law above could hold of nothing."""
+    """Most generated expressions have a value; otherwise the law above would be empty."""
     values = errors = 0
 
     @settings(max_examples=200, database=None, derandomize=True)

@@ -1,7 +1,7 @@
-"""A law: nan, infinities and -0.0 compare as in Python, also inside of lists, tuples and dicts.
+"""A law: nan, infinities and -0.0 compare as in Python, also inside lists, tuples and dicts.
 
-Python takes two elements of a container for the same if they are one object, and asks ``==`` only then: ``x == x`` is false for
-nan, ``[x] == [x]`` is true.
+Python takes two elements of a container for equal if they are one object, and evaluates ``==`` only for others: ``x == x``
+is false for nan, ``[x] == [x]`` is true.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def code(form: str, *parts: Code) -> Code:
 
 @cache
 def lists(depth: int) -> Code:
-    """Code of a list or, in places, of a tuple, whose elements are numbers or such lists."""
+    """Code of a list, sometimes a tuple, whose elements are numbers or such lists."""
     if depth == 0:
         return LISTS
     inner = lists(depth - 1)

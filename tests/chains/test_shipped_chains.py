@@ -1,4 +1,4 @@
-"""The chains in ``prompts/chains``: each loads, and each of its templates works on a question of its task."""
+"""The chains in ``prompts/chains``: each one loads, and its templates work on a question of its task."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TASKS = {
     "three-action-nq": OPEN,
     "three-action-trex": ("slot",),
 }
-"""Every shipped chain, with the starter's datasets it is made for."""
+"""Every shipped chain, with the starter's datasets for it."""
 
 WIM = Passage("7", "A film by Wim Wenders of 1984.", "Paris, Texas", "290")
 CITY = Passage("8", "The capital of France; it lies on the Seine.", "Paris", "305")
@@ -70,7 +70,7 @@ def sample(task: str) -> list[Example]:
 def play(
     chain: Chain, question: str, *said: str, hits: tuple[Passage, ...] = (WIM, CITY)
 ) -> tuple[list[str], Outcome]:
-    """Every prompt the chain sends, and its outcome; models say ``said`` in turn."""
+    """Every prompt that the chain sends, and its outcome; models reply with ``said`` in turn."""
     flow = as_flow(chain, Question("q", question))
     prompts: list[str] = []
     texts = iter(said)
@@ -111,7 +111,7 @@ def test_each_file_is_a_chain_of_its_name_that_runs_on_what_the_starter_has(name
     assert experiment_from_json(experiment_to_json(chain)).chain.actions == chain.actions
     for action in chain.actions:
         check(action.template, action.dialect)
-        with pytest.raises(TemplateError):  # the check would see a brace or a bracket too many
+        with pytest.raises(TemplateError):  # the check would see superfluous braces or brackets
             check(action.template + ("{" if action.dialect == "fstring" else "["), action.dialect)
 
 

@@ -1,4 +1,4 @@
-"""The template language: RaLLe's own templates mean what they mean there, and errors say what to do."""
+"""The template language: RaLLe's own templates have the same meaning, and errors name the mend."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def with_question(question: str, **others: object) -> dict[str, object]:
     return {**AFTER_TWO, "question": question, **others}
 
 
-# ── what RaLLe's templates do ────────────────────────────────────────────────
+# ── RaLLe's templates ────────────────────────────────────────────────────────
 
 FSTRINGS = [
     ("{question}", "who wrote emma"),
@@ -132,7 +132,7 @@ EVALS = [
 def test_an_eval_template_is_an_expression(template: str, question: str, expected: str) -> None:
     variables = with_question(question)
     assert render(template, "eval", variables) == expected
-    assert str(eval(f"({template}\n)", dict(variables))) == expected  # and Python says the same
+    assert str(eval(f"({template}\n)", dict(variables))) == expected  # and Python agrees
 
 
 def test_an_escape_that_python_only_warns_about_is_kept_without_a_warning() -> None:
@@ -294,7 +294,7 @@ def test_only_variables_that_were_given_exist() -> None:
         render("response[0]", "eval", {"question": "q"})
 
 
-# ── what editors ask ─────────────────────────────────────────────────────────
+# ── checks for editors ───────────────────────────────────────────────────────
 
 
 def test_checking_needs_no_values() -> None:
@@ -302,7 +302,7 @@ def test_checking_needs_no_values() -> None:
         check(template, "fstring")
     for template, _, _ in EVALS:
         check(template, "eval")
-    late = "response[99]"  # only a run of the chain shows if it exists
+    late = "response[99]"  # only a run of the chain shows whether it exists
     check(late, "eval")
     with pytest.raises(TemplateError, match="no action has run before this one"):
         render(late, "eval", with_question("q", response=[]))

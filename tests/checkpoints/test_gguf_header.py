@@ -1,4 +1,4 @@
-"""A GGUF file is described by its header, and one that cannot be used is refused in one sentence."""
+"""A GGUF file is described by its header; an unusable file is refused in one sentence."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_file_that_is_no_language_model_by_itself_is_one_sentence(
 
 
 def check_refused(path: Path, words: str) -> None:
-    """The file is refused in a sentence, also where its memory is estimated."""
+    """The file is refused in a sentence, even for an estimate of its memory."""
     with pytest.raises(BadFileError, match=words) as caught:
         gguf_model(path)
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)

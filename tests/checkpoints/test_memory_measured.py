@@ -1,4 +1,5 @@
-"""The estimated memory of a load is within 15 % of the measured one, also for small models and for the first load of a process."""
+"""The estimated memory of a load is within 15 % of the measured one, even for small models and the first load of a
+process."""
 
 from __future__ import annotations
 
@@ -59,7 +60,7 @@ print(json.dumps(rows))
 
 
 def check_both_loads(code: str, *arguments: str) -> None:
-    """A child process says of its first and its second load: the estimate, that of the table, the bytes measured."""
+    """A child process reports for its first and second load: the estimate, the table's estimate, the measured bytes."""
     child = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,
@@ -80,7 +81,7 @@ def test_the_estimate_of_the_embedded_reader_is_near_both_loads(tmp_path: Path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["minilm", "none", "8bit"])
 def test_the_estimate_of_a_sentence_encoder_is_near_both_loads(tmp_path: Path, model: str) -> None:
-    """The embedded one, and one of its size in two forms: six layers of 384, a vocabulary of 30,522."""
+    """The embedded encoder, and one of its size in two forms: six layers of 384, a vocabulary of 30,522."""
     if model != "minilm":
         folder = save_bert(
             tmp_path / "model", hidden=384, layers=6, positions=512, inner=1536, words=30_522

@@ -1,4 +1,4 @@
-"""The memory of a model is estimated before it is loaded, from the headers of its weights or its configuration alone."""
+"""The memory of a model is estimated before it is loaded, only from the headers of its weights or its configuration."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MATRIX, EMBEDDING, NORM = 1_000_000, 500_000, 1_000
 
 
 def write_model(folder: Path, tensors: dict[str, tuple[list[int], str]], **config: Any) -> Path:
-    """A folder whose weights are a header and nothing more."""
+    """A folder with weights that are only a header."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({**LLAMA, **config}))
     header = {
@@ -95,7 +95,7 @@ def test_only_matrices_are_quantised_embeddings_and_norms_stay(
 @pytest.mark.parametrize(
     ("tensors", "settings", "weights"),
     [
-        # Experts, which are joined into one tensor, are not quantised; what is quantised already stays.
+        # Experts, which are joined into one tensor, are not quantised; weights that are already quantised stay.
         (
             {"model.layers.0.mlp.experts.0.up_proj.weight": ([1000, 1000], "BF16")},
             {"quantization": "4bit"},
@@ -227,7 +227,7 @@ def test_the_limit_of_a_container_counts_its_file_pages_as_free(tmp_path: Path) 
         (group / "memory.max").write_text(f"{most}\n")
         (group / "memory.current").write_text(f"{used}\n")
         (group / "memory.stat").write_text(f"anon 1\ninactive_file {cached}\n")
-    old = tmp_path / "memory"  # the older version, seen from inside: only its top is there
+    old = tmp_path / "memory"  # the older version, seen from inside: only its top is visible
     old.mkdir()
     (old / "memory.limit_in_bytes").write_text("700")
     (old / "memory.usage_in_bytes").write_text("650")
@@ -309,7 +309,7 @@ def test_the_processor_is_asked_for_bfloat16_without_torch() -> None:
 
 
 def test_a_torch_that_is_being_imported_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its C++ part waits for the import, which waits for the C++ part: both threads would wait for good."""
+    """Its C++ part and the import wait for each other: both threads would block for good."""
     half_imported = types.ModuleType("torch")
     half_imported.__spec__ = types.SimpleNamespace(_initializing=True)  # type: ignore[assignment]
     monkeypatch.setitem(sys.modules, "torch", half_imported)

@@ -1,4 +1,4 @@
-"""Whatever is wrong with what comes in: one clear sentence, nothing half-written, nothing lost in silence."""
+"""Bad input of any kind gives one clear sentence; nothing is half-written or silently lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write(path: Path, content: bytes) -> Path:
 
 
 def assert_refused(ran: Ran, *said: str) -> None:
-    """One sentence on the last line that names all of ``said``; exit code 2; nothing on stdout."""
+    """The last line is one sentence with all texts of ``said``; exit code 2; nothing on stdout."""
     assert ran.code == 2, ran
     assert ran.out == "" and "Traceback" not in ran.err
     for words in said:
@@ -106,7 +106,7 @@ def test_a_page_id_that_is_null_is_no_page(cli: CommandLine, tmp_path: Path) -> 
     )
 
 
-# ── datasets ────────────────────────────────────────────────────────────
+# ── datasets ─────────────────────────────────────────────────────────────────
 
 GOOD = json.dumps(RECORDS[0]).encode() + b"\n"
 QUESTION_SETS: dict[str, tuple[bytes, str]] = {  # more in tests/datasets
@@ -321,7 +321,7 @@ def nobody() -> str:
 
 
 def use_endpoint(workspace: Path, url: str) -> None:
-    """The model ``far``: one request at a time, no second try, a second of patience."""
+    """The model ``far``: one request at a time, no second attempt, a patience of one second."""
     own = {"model": "m", "base_url": url, "timeout": 1.0, "max_retries": 0, "concurrency": 1}
     entry = {"backend": "openai_compatible", "settings": own}
     (workspace / "llms.json").write_text(json.dumps({"far": entry}))
@@ -390,7 +390,7 @@ def test_a_build_on_a_full_disk_is_gone(kind: tuple[str, ...], size: int, worksp
     assert ran.returncode == 1, ran.stderr
     assert "Traceback" not in ran.stderr
     assert str(workspace) in ran.stderr.splitlines()[-1]
-    # Vectors that are encoded are kept, so that the next build continues.
+    # Encoded vectors are kept, so the next build continues.
     after = {
         path: stat for path, stat in everything(workspace).items() if not path.startswith("cache")
     }
@@ -544,7 +544,7 @@ def test_a_run_that_is_worked_on_cannot_be_resumed(cli: CommandLine, workspace: 
     assert len(read_lines(workspace / "runs" / "x" / "episodes.jsonl")) == 8
 
 
-# ── what lies in a workspace was damaged ─────────────────────────────────────
+# ── damaged workspaces ───────────────────────────────────────────────────────
 
 RUN_X = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
 
@@ -561,7 +561,7 @@ def with_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def damage_run(
     with_run: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[CommandLine, Path]]:
-    """Replace a file of the run ``x``; → the command line in that workspace, and the run's folder."""
+    """Replace a file of the run ``x``; return the command line in that workspace, and the run's folder."""
 
     def damage(name: str, content: Any) -> tuple[CommandLine, Path]:
         workspace = copy_workspace(with_run, tmp_path / "workspace")
@@ -576,7 +576,7 @@ def damage_run(
 
 
 def without_steps(old: bytes) -> bytes:
-    """The first episode has lost its steps."""
+    """The first episode without its steps."""
     first, _, rest = old.partition(b"\n")
     return json.dumps({**json.loads(first), "steps": [{}]}).encode() + b"\n" + rest
 

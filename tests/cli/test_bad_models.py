@@ -1,4 +1,4 @@
-"""Models that cannot be used: refused in one sentence before anything is saved, or questions that fail and are counted."""
+"""Unusable models are refused in one sentence before anything is saved, or their questions fail and are counted."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ IMPOSSIBLE = {"allOf": [{"type": "string"}, {"type": "integer"}]}
 
 
 def ask_model(cli: CommandLine, behaviour: Behaviour, *more: str, name: str = "r") -> Any:
-    """The report of a run of eight questions, asked one after the other."""
+    """The report of a run of eight questions, asked one at a time."""
 
     def behave(handler: Handler) -> None:
         (models("m") if handler.command == "GET" else behaviour)(handler)

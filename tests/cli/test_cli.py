@@ -1,4 +1,4 @@
-"""The command line as other programs call it: what each verb prints, how it ends, and what it leaves."""
+"""The command line as other programs call it: output, exit codes and files of each verb."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_verbs_flags_may_stand_first(cli: CommandLine, capfd: pytest.CaptureFi
     here = ["--workspace", str(cli.workspace)]
     for words in (
         ["--json", *here, "list", "retrievers"],
-        ["--json", "--workspace", "gone", "list", *here, "retrievers"],  # the nearer one holds
+        ["--json", "--workspace", "gone", "list", *here, "retrievers"],  # the nearer one wins
     ):
         assert main(words) == 0
         assert capfd.readouterr().out == behind.out and "tiny" in behind.out
@@ -378,7 +378,7 @@ def test_failed_questions_are_counted_left_out_of_the_means_and_may_end_the_run(
 
 @pytest.fixture
 def experiments(workspace: Path) -> Path:
-    """A folder of RaLLe's experiments, one of them nested, one in our own form."""
+    """A folder of RaLLe's experiments, one of them nested, one in our own format."""
     folder = workspace / "nightly"
     (folder / "deep" / "er").mkdir(parents=True)
     (folder / ".hidden").mkdir()
@@ -483,7 +483,7 @@ def test_a_stopped_folder_is_resumed_with_the_chains_that_never_began(
     cli: CommandLine, workspace: Path, experiments: Path
 ) -> None:
     first = f"run --chain {experiments / '00_read.json'} --no-mlflow --name x-00_read"
-    # A run is what it asks, so the chain's name must be the one that the folder gives it.
+    # The fingerprint covers the chain's name, so it must be the name from the folder.
     cli.json(first)
     found = cli.json(f"run --chain {experiments} --no-mlflow --name x --resume")
     assert [result["run"] for result in found] == ["x-00_read", "x-deep-er-01_closed", "x-own"]
@@ -491,13 +491,13 @@ def test_a_stopped_folder_is_resumed_with_the_chains_that_never_began(
     assert len(lines) == len(RECORDS), "nothing was asked again"
 
 
-# ── run: stopping and going on ───────────────────────────────────────────────
+# ── run: stopping and continuing ─────────────────────────────────────────────
 
 
 def interrupt(
     workspace: Path, signum: int, arguments: str, after: str, program: list[str] | None = None
 ) -> tuple[int, str]:
-    """Start a run, send a signal once ``after`` stands on stderr, return (exit code, the rest of stderr)."""
+    """Start a run, send a signal once ``after`` appears on stderr, return (exit code, the rest of stderr)."""
     begin = program or command()
     words = [*begin, "run", "--workspace", str(workspace), "--no-mlflow", *arguments.split()]
     running = subprocess.Popen(
@@ -583,7 +583,7 @@ def test_an_interrupt_while_a_model_loads_ends_at_once_and_starts_no_run(workspa
     run, after = "--chain closed --dataset tiny-qa --llm never-ready:x", "loading never-ready:x"
     ended, err = interrupt(workspace, signal.SIGINT, run, after, [sys.executable, "-c", code])
     assert ended == 130, err
-    # The waiting thread hears of the interrupt before or after the load itself.
+    # The waiting thread may notice the interrupt before or after the load itself.
     ends = ("Loading never-ready:x was cancelled.", "Stopped by you; what was finished is kept.")
     assert err.splitlines()[-1] in ends
     assert time.monotonic() - started < 30
@@ -879,7 +879,7 @@ def test_an_interrupted_build_leaves_nothing(cli: CommandLine, workspace: Path) 
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
-        # Whatever runs these tests in the background may have them ignore it, and children inherit that.
+        # A shell that runs these tests in the background may ignore it, and children inherit that.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert building.stderr is not None

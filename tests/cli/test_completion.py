@@ -1,4 +1,4 @@
-"""Shells complete verbs, flags and choices from scripts that are made of the registrations."""
+"""Shells complete verbs, flags and choices, with scripts made from the registrations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def cli(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> CommandLine:
 
 
 def offers(script: str, *words: str) -> set[str]:
-    """Words that bash offers for the last of ``words``."""
+    """Words that bash suggests for the last of ``words``."""
     quoted = " ".join(f"'{word}'" for word in words)
     call = f"COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _rallebench; "
     show = 'printf "%s\\n" "${COMPREPLY[@]}"'

@@ -1,4 +1,4 @@
-"""Whatever is done to a file of the workspace, a verb that reads it ends in its result or in one sentence."""
+"""After any damage to a file of the workspace, a verb that reads it ends in its result or in one sentence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Damage = Callable[[bytes], bytes | None]
 
 
 def random_bytes(data: bytes) -> bytes:
-    """A twentieth of the bytes, others than they were."""
+    """Change a twentieth of the bytes."""
     source, changed = random.Random(len(data)), bytearray(data)
     for _ in range(max(1, len(data) // 20)) if data else ():
         changed[source.randrange(len(data))] = source.randrange(256)
@@ -26,7 +26,7 @@ def random_bytes(data: bytes) -> bytes:
 
 
 def other_types(data: bytes) -> bytes | None:
-    """JSON of the same keys whose values, two levels down, are of other types; None for anything but JSON."""
+    """JSON with the same keys and, two levels down, values of other types; None if it is not JSON."""
 
     def change(value: Any, depth: int) -> Any:
         if isinstance(value, dict):

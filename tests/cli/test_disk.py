@@ -1,4 +1,4 @@
-"""``delete`` and ``prune`` free disk, say how much, and touch nothing else."""
+"""``delete`` and ``prune`` free disk space, report how much, and touch nothing else."""
 
 from __future__ import annotations
 

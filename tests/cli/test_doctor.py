@@ -1,4 +1,4 @@
-"""``doctor`` says what is installed, what is missing with its install line, and the machine; never a secret."""
+"""``doctor`` reports installed packages, missing ones with their install command, and the machine; never a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--limit``, ``--sample`` and growing a run: the questions that are asked, and the fingerprint that stays."""
+"""``--limit``, ``--sample`` and growing a run: the right questions are asked, and the fingerprint stays."""
 
 from __future__ import annotations
 

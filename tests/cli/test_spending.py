@@ -1,4 +1,4 @@
-"""``--max-usd`` stops paid work at a limit: what was spent is counted, what was answered is kept and resumed."""
+"""``--max-usd`` stops paid work at a limit: spending is counted, answers are kept and resumed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from loopback import Loopback, answer, send_json
 from small_workspace import RECORDS, CommandLine, add_llm
 
 CENT = {"prompt": 1000.0, "completion": 1000.0}
-"""Prices at which each reply of the stand-in, 10 tokens, costs one cent."""
+"""Prices at which a reply of the stand-in (10 tokens) costs one cent."""
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def server() -> Iterator[Loopback]:
 
 @pytest.fixture
 def paid_model(server: Loopback, workspace: Path) -> str:
-    """A model behind a server, at a cent a call, asked one by one."""
+    """A model behind a server, at a cent per call, one call at a time."""
     add_llm(
         workspace,
         "paid",

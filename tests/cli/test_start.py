@@ -1,4 +1,4 @@
-"""The start of the command line: names are listed without importing what they name."""
+"""The start of the command line: listing names imports none of the named modules."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ except SystemExit:
 print(*sys.modules, file=sys.stderr)
 """
 MAX_MODULES = {"--help": 230, "run --help": 680, "list": 375}
-"""Modules that a call may import, those of Python and of other packages included."""
+"""The most modules that a call may import, including Python's and other packages'."""
 
 
 def modules(call: str, folder: Path) -> set[str]:
-    """The modules that a call of the command line imports."""
+    """The modules imported by a call of the command line."""
     ran = subprocess.run(
         [sys.executable, "-c", COUNT, *call.split()],
         cwd=folder,

@@ -1,4 +1,4 @@
-"""A workspace where nothing may be written, and what killed processes left in one."""
+"""A read-only workspace, and the remains of killed processes in a workspace."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def workspace() -> Iterator[Path]:
-    """A workspace that every user can reach, which the folders of pytest are not."""
+    """A workspace that every user can reach, unlike the folders of pytest."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield make_workspace(folder / "workspace")
@@ -36,7 +36,7 @@ def workspace() -> Iterator[Path]:
 
 @pytest.fixture
 def ordinary_user(workspace: Path) -> Iterator[None]:
-    """Root may write everything, so root becomes an ordinary user for a test."""
+    """Root may write everything, so root becomes an ordinary user during a test."""
     if os.name != "posix":
         pytest.skip("permissions of POSIX")
     root = os.geteuid() == 0
@@ -50,7 +50,7 @@ def ordinary_user(workspace: Path) -> Iterator[None]:
 
 
 def read_only(*folders: Path) -> None:
-    """``folders`` with all that is in them; the user of ``ordinary_user`` is not their owner, or has no right."""
+    """``folders`` with all contents; the user of ``ordinary_user`` is not the owner, or has no right to write."""
     for folder in folders:
         for path in [folder, *folder.rglob("*")]:
             path.chmod(0o555)
@@ -73,7 +73,7 @@ def test_ask_works_on_a_read_only_workspace_without_the_reply_cache_and_says_so(
 
 
 def without_cache(workspace: Path) -> None:
-    """Only runs can be written."""
+    """Only runs are writable."""
     for name in ("cache", "runs"):
         (workspace / name).mkdir()
     read_only(workspace)
@@ -135,7 +135,7 @@ def test_a_file_in_place_of_the_cache_folder_is_said_and_no_obstacle(workspace: 
     assert "Traceback" not in ran.stderr
 
 
-# ── what killed processes left ───────────────────────────────────────────────
+# ── remains of killed processes ──────────────────────────────────────────────
 
 
 IN_THE_MIDDLE = """
@@ -152,7 +152,7 @@ with contextlib.ExitStack() as stack:
     print("writing", flush=True)
     time.sleep(60)
 """
-"""A process in the middle of a file and of a folder beside it."""
+"""A process in the middle of writing a file and a folder beside it."""
 
 
 @contextlib.contextmanager
@@ -172,7 +172,7 @@ def unfinished_files(folder: Path) -> list[str]:
 
 
 def test_what_a_killed_process_left_half_written_goes_at_the_next_opening(workspace: Path) -> None:
-    """A killed suite or builder leaves files as deep as a run's own."""
+    """A killed suite or builder leaves files as deep as a run's."""
     with a_process_writing(
         workspace / "runs" / "mine" / "state.json",
         workspace / "experiments" / "mine" / "asked.jsonl",

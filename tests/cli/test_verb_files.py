@@ -1,4 +1,4 @@
-"""A verb is one file: its flags, its help, its JSON, its tables and its exit code follow from the registration."""
+"""A verb is one file: its flags, help, JSON, tables and exit code follow from the registration."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def count_words(args):
 
 @pytest.fixture
 def installed_environment(tmp_path: Path) -> Mapping[str, str]:
-    """The environment of a process in which a distribution with the verb is installed."""
+    """The environment of a process with an installed distribution that has the verb."""
     folder = tmp_path / "site"
     write_distribution(folder, "verbs", "count_words_verb", VERB)
     return {**environment(), "PYTHONPATH": f"{folder}:{environment().get('PYTHONPATH', '')}"}

@@ -1,4 +1,4 @@
-"""Every hint of an error has its words in every front end; the sentence of a lower layer names no flag."""
+"""Every hint of an error has its words in every front end; sentences of lower layers name no flag."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ OWN = {
     ),
 )
 def test_no_message_of_a_lower_layer_names_a_flag_or_a_tab(package: str) -> None:
-    """Of the sentences in the code: docstrings may name what they like, and sentences the flags of other programs."""
+    """Checks sentences in the code. Docstrings may name anything, and sentences may name flags of other programs."""
     assert "--chain" in OWN
     for path in sorted((PACKAGE / package).rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):

@@ -1,6 +1,6 @@
-"""One file adds one thing: in a copy of the project a metric, a format, a suite and a place are a file each.
+"""One file adds one thing: in a copy of the project a metric, a format, a suite and a place are one file each.
 
-Nothing turns red but the test that names ``python -m tools.docs``, and after that command nothing at all.
+Only the test that names ``python -m tools.docs`` fails, and after that command none.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def environment() -> dict[str, str]:
 
 
 def failures(project: Path, tests: list[str]) -> tuple[list[str], str]:
-    """The tests of a project that fail, and all that pytest says."""
+    """The failing tests of a project, and the output of pytest."""
     words = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--tb=short", *tests]
     ran = subprocess.run(words, cwd=project, env=environment(), capture_output=True, text=True)
     assert ran.returncode in (0, 1), ran.stdout + ran.stderr

@@ -30,7 +30,7 @@ EXAMPLES = tuple(Example(Question(query, query), GOLD) for query in QUERIES if q
 
 @pytest.fixture(scope="module")
 def needed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Kind → the settings that it must be given."""
+    """Kind → the required settings."""
     model = save_cross_encoder(tmp_path_factory.mktemp("models") / "cross-encoder")
     return {
         "gold": {"questions": "my-qa"},
@@ -41,7 +41,7 @@ def needed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
 
 @pytest.fixture(params=COMBINATIONS.names())
 def make(request: pytest.FixtureRequest, needed: dict[str, dict[str, Any]]) -> Any:
-    """``make(*parts)`` → a combination of this kind over as many of them as it takes."""
+    """``make(*parts)`` → a combination of this kind over as many of them as it accepts."""
     kind = request.param
     most = COMBINATIONS.entry(kind).traits["parts"][1]
 

@@ -1,4 +1,4 @@
-"""Every corpus format keeps the same promises; a new file in ``corpora/`` is tested the moment it exists."""
+"""Every corpus format keeps the same promises; a new file in ``corpora/`` is tested as soon as it exists."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WRITERS: dict[str, Callable[[Path], Path]] = {
     "lines": _file("c.txt", "\n".join(TEXTS)),
     "imported": _imported,
 }
-"""Format → a corpus of it that holds TEXTS, written into a folder."""
+"""Format → a corpus with TEXTS in this format, written into a folder."""
 
 forms = pytest.mark.parametrize("form", CORPORA.names())
 own_forms = pytest.mark.parametrize("form", WRITERS)

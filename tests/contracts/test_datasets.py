@@ -1,4 +1,4 @@
-"""Every dataset format keeps the same promises; a new file in ``datasets/`` is tested the moment it exists."""
+"""Every dataset format keeps the same promises; a new file in ``datasets/`` is tested as soon as it exists."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_bad_row_is_named_or_counted_by_choice(form: str, sample: Path) -> Non
     source = Source(sample, Problems(skip=True))
     try:
         list(read_examples(sample, form=form, source=source))
-    except BadFileError:  # a format of one document has no rows to leave out
+    except BadFileError:  # a format with one document has no rows to leave out
         return
     assert source.problems.count >= 1
 

@@ -23,7 +23,7 @@ REQUIRED = [
 
 
 def sample(setting: Setting) -> str:
-    """A value that a setting takes."""
+    """A value that a setting accepts."""
     return str(setting.default or next(iter(setting.choices), "x"))
 
 

@@ -32,16 +32,16 @@ CHANGES: dict[str, dict[str, Any]] = {
     "scripted": {"echo": False, "default": "so be it"},
     "transformers": {"max_tokens": 5},
 }
-"""For each backend a setting that changes an answer; none where there is no such setting."""
+"""For each backend a setting that changes an answer; none if there is no such setting."""
 
 SAMPLING = ("openai_compatible", "transformers")
-"""The backends that can be told a temperature."""
+"""The backends with a temperature setting."""
 
 Make = Callable[..., Any]
 
 
 def speak(handler: loopback.Handler) -> None:
-    """Answer with the last message, all at once or word by word, as asked."""
+    """Answer with the last message, all at once or word by word, as requested."""
     text = handler.body["messages"][-1]["content"]
     (loopback.good_stream(text) if handler.body["stream"] else loopback.answer(text))(handler)
 
@@ -52,7 +52,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import transformers  # noqa: F401
 
     torch.set_num_threads(1)
-    gc.freeze()  # else every load walks through all that the libraries hold
+    gc.freeze()  # otherwise every load walks through all objects of the libraries
     return tiny_models.save_llama(tmp_path_factory.mktemp("tiny") / "llama", positions=256)
 
 
@@ -65,7 +65,7 @@ def backend(request: pytest.FixtureRequest) -> str:
 def make(
     backend: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Make]:
-    """``make(**settings)`` → a model of this backend; what needs no settings is made without any."""
+    """``make(**settings)`` → a model of this backend; a backend without required settings needs none."""
     for variable in ("OPENAI_API_KEY", "HF_TOKEN"):
         monkeypatch.setenv(variable, SECRET)
     made: list[Any] = []
@@ -90,7 +90,7 @@ def close(llm: Any) -> None:
 
 
 def ask(question: str = QUESTIONS[0], **fields: Any) -> Generate:
-    """A question below its passage, as a chain would put it."""
+    """A question below its passage, as in the prompt of a chain."""
     prompt = f"Context : {PASSAGE.text}\n\nQuestion : {question}\nAnswer :"
     return Generate(
         "llm",

@@ -1,4 +1,4 @@
-"""Contract of every registered metric, on any episode. A new one is tested the moment its file exists."""
+"""Contract of every registered metric, on any episode. A new one is tested as soon as its file exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file adds one thing, with no other edit: each is brought by another distribution and used from end to end."""
+"""One file adds one thing, with no other edit: each comes from another distribution and is used from end to end."""
 
 from __future__ import annotations
 

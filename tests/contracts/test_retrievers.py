@@ -48,7 +48,7 @@ def build(
 
 
 def marked(kinds: list[str]) -> list[Any]:
-    """The kinds; what the one with a server of its own does is seen in the long run."""
+    """The kinds. The kind with a server of its own is tested only in the long run."""
     return [
         pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds
     ]
@@ -124,7 +124,7 @@ def test_an_encoder_gives_unit_vectors_in_the_asked_order(name: str) -> None:
     assert encoder.encode([], role="query").shape == (0, encoder.dim)
 
 
-# ── what an index says of itself ─────────────────────────────────────────────
+# ── an index's description of itself ─────────────────────────────────────────
 
 
 def test_the_fingerprint_changes_with_corpus_kind_and_parameters_only(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def products(
 
 
 def marked(kinds: list[str]) -> list[Any]:
-    """The kinds; what the one with a server of its own does is seen in the long run."""
+    """The kinds. The kind with a server of its own is tested only in the long run."""
     return [
         pytest.param(kind, marks=pytest.mark.slow) if kind == "milvus" else kind for kind in kinds
     ]
@@ -172,7 +172,7 @@ def test_copies_of_one_vector_do_not_break_a_search(kind: str, tmp_path: Path) -
     )
     assert all(len(set(row)) == len(row) for row in (r[r >= 0].tolist() for r in rows))
     assert set(rows[0][there[0]]) <= set(range(60)) and there[0].sum() >= 10
-    if index.exact and kind != "milvus":  # its server cuts ties as it likes
+    if index.exact and kind != "milvus":  # its server breaks ties in any order
         assert rows[0].tolist() == list(range(20))
     index.close()
 

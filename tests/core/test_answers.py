@@ -1,4 +1,4 @@
-"""Normalisation, answers found on the original text, and DPR's tokens."""
+"""Normalisation, answers located in the original text, and DPR's tokens."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def test_tokens_are_those_of_dprs_expression(text: str) -> None:
     pattern = regex.compile(
         r"([\p{L}\p{N}\p{M}]+)|([^\p{Z}\p{C}])", regex.IGNORECASE | regex.UNICODE | regex.MULTILINE
     )
-    # Python's own Unicode tables may be older than regex's: characters they do not know are left out.
+    # Python's own Unicode tables may be older than regex's: characters unknown to them are left out.
     text = "".join(c for c in text if unicodedata.category(c) != "Cn")
     assert dpr_tokens(text) == [
         m.group().lower() for m in pattern.finditer(unicodedata.normalize("NFD", text))

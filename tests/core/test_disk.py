@@ -1,4 +1,4 @@
-"""A disk without room: one sentence that names what was asked for, and what is needed and free; nothing is left."""
+"""A full disk gives one sentence that names the file, the needed and the free space; nothing is left behind."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 VECTORS = 128 + 4 * Hashing.dim * COUNT
-"""Bytes of the cached vectors: with a little more room than these, what an index adds to them does not fit."""
+"""Bytes of the cached vectors. An index does not fit into only a little more room than this."""
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ CAUSES: dict[str, tuple[Exception, str]] = {
         "the disk is full. It takes",
     ),
 }
-"""What failed, and the beginning of its reason."""
+"""The failed write, and the beginning of its reason."""
 
 
 @pytest.mark.parametrize("what", CAUSES)
@@ -156,7 +156,7 @@ def test_a_disk_may_lack_room_for_files(tmp_path: Path, monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(os, "statvfs", lambda place: counted)
     assert "as many files as it can" in no_room(tmp_path, FULL)
-    counted.f_files = 0  # a file system that does not count them
+    counted.f_files = 0  # a file system that does not count files
     assert no_room(tmp_path, FULL).startswith("the disk is full")
 
 

@@ -15,7 +15,7 @@ from rallebench.core.errors import BadFileError
 
 @pytest.fixture(autouse=True)
 def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables that a test sets are gone after it."""
+    """Remove the variables of a test after it."""
     monkeypatch.setattr(os, "environ", os.environ.copy())
     for name in ("OPENAI_API_KEY", "HF_TOKEN", "MY_KEY", "HTTPS_PROXY"):
         os.environ.pop(name, None)

@@ -1,4 +1,4 @@
-"""An error with another sentence: what it is, and its mend, stay."""
+"""An error with another sentence keeps its kind and its mend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reports of experiments: each kind is read as it was written, and a damaged one is one sentence."""
+"""The reports of experiments: each kind is read as written, and a damaged one is one sentence."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ REPORTS: dict[str, ExperimentReport] = {
 
 
 def write_report(report: ExperimentReport) -> Any:
-    """The report as JSON, with the lines that the store adds."""
+    """The report as JSON, with the lines added by the store."""
     return json.loads(json.dumps({**report.to_json(), "request": {"llm": ""}, "made": "now"}))
 
 

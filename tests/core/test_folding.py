@@ -1,4 +1,4 @@
-"""Folding: texts that read alike have one form, and so the same words."""
+"""Folding: texts that look alike have one form, and so the same words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a reply: what response_format may ask for, what a text lacks of it, and what nothing can fit."""
+"""The form of a reply: permitted values of response_format, faults of a text, and forms that no text can have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Host and Origin headers a server of the program answers to: one decision, tabled here, for all of them."""
+"""Accepted Host and Origin headers: one decision for all servers of the program, tested here as a table."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCAL = server_access("127.0.0.1")
 
 
 def status(access: Access, *headers: tuple[str, str]) -> int:
-    """The status with which a request of these headers is refused, 200 if it is answered."""
+    """The status for a request with these headers, 200 if it is answered."""
     refusal = access.refusal(
         [(name.lower().encode(), value.encode("latin-1")) for name, value in headers]
     )
@@ -228,7 +228,7 @@ def test_mlflow_is_told_the_same_hosts_and_pages() -> None:
 
 
 def answers(scope: dict[str, Any]) -> tuple[list[Any], list[str]]:
-    """(what a guarded application sends, the kinds of scope that reached it)."""
+    """(replies of a guarded application, the kinds of scope that reached it)."""
     sent: list[Any] = []
     reached: list[str] = []
 

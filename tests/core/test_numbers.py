@@ -1,4 +1,4 @@
-"""A mean says of its interval only what is so, on the page, in a terminal and in LaTeX alike."""
+"""The interval of a mean is described correctly, on the page, in a terminal and in LaTeX alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The prompts of a paper's repository are read from the user's copy; what is wrong with it is one sentence."""
+"""The prompts of a paper's repository are read from the user's copy; a fault in the copy is one sentence."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SYSTEM, USER = ("suites/rgb", "system-en.txt"), ("suites/rgb", "user-en.txt")
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A small copy in the form of RGB's repository, with words of its own."""
+    """A small copy in the form of RGB's repository, with words of our own."""
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "instruction.yaml").write_text(RULES)
     (tmp_path / "reject_evalue.py").write_text(JUDGE)
@@ -132,7 +132,7 @@ def copy_of(folder: Path) -> dict[str, dict[str, object]]:
 
 
 def fields_in(text: str) -> set[str]:
-    """The fields that a shipped prompt has."""
+    """The fields of a shipped prompt."""
     import re
 
     return {f"{{{name}}}" for name in re.findall(r"\{(\w+)\}", text)}

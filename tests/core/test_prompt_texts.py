@@ -1,4 +1,4 @@
-"""A prompt is found in one's own folder, else among the shipped ones; what is wrong with it is one sentence."""
+"""A prompt comes from the user's folder, else from the shipped ones; a fault in it is one sentence."""
 
 from __future__ import annotations
 

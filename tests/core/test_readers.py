@@ -1,4 +1,4 @@
-"""A reader that lets an error through refuses the file in one sentence, and keeps no other format from its files."""
+"""A reader that lets an error through refuses the file in one sentence, and does not hide other formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A registry: who may own a name, what an entry may say, and files that another distribution brings."""
+"""A registry: owners of names, content of entries, and files from other distributions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def always_one(episode, gold):
 
 @pytest.fixture
 def make(monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Registries over this folder's package, which are gone after the test."""
+    """Make registries over this folder's package, and remove them after the test."""
     monkeypatch.setattr(registry, "_ALL", dict(registry._ALL))
     return lambda **more: Registry("colour", "rallebench.core", name="colours", **more)
 
@@ -161,7 +161,7 @@ BROKEN = {
 
 
 def site_of(module: str) -> Path:
-    """The folder that a module is installed in."""
+    """The folder in which a module is installed."""
     return next(path for path in map(Path, sys.path) if (path / f"{module}.py").is_file())
 
 
@@ -204,7 +204,7 @@ def test_a_damaged_distribution_is_one_warning_and_keeps_no_other_out(
     names = METRICS.names()
     assert {"em", "always_right"} <= {*names}
     if damage == "entry_points.txt" and not caplog.records:
-        return  # this version of Python passes over the line
+        return  # this version of Python ignores the line
     (message,) = [record.getMessage() for record in caplog.records]
     assert reason in message
 

@@ -1,4 +1,4 @@
-"""A run's report as values: JSON of any version is read, damage is named, and nothing is lost on the way back."""
+"""A run's report as values: JSON of any version is read, damage is named, and a round trip loses nothing."""
 
 from __future__ import annotations
 

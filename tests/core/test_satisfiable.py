@@ -1,4 +1,4 @@
-"""A schema that no text can satisfy is refused before a model is asked; one that some text satisfies never is."""
+"""A schema that no text can satisfy is refused before a model is called; a satisfiable one never is."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def holding(name: str, schema: Any, **more: Any) -> dict[str, Any]:
 
 
 def chain(*ends: Any) -> dict[str, Any]:
-    """A list of itself, which ends with any of ``ends``."""
+    """A list of lists, nested until one of ``ends``."""
     return {
         "$ref": "#/$defs/list",
         "$defs": {"list": holding("next", {"anyOf": [{"$ref": "#/$defs/list"}, *ends]})},
@@ -31,7 +31,7 @@ def chain(*ends: Any) -> dict[str, Any]:
 
 
 def folded(depth: int, end: Any) -> dict[str, Any]:
-    """Two ways at each of ``depth`` turns: too many to walk them all."""
+    """Two choices at each of ``depth`` levels: too many to walk them all."""
     ways = {
         f"d{n}": {
             "anyOf": [{"$ref": f"#/$defs/d{n + 1}"}, {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}]}]
@@ -93,7 +93,7 @@ IMPOSSIBLE: dict[str, tuple[Any, str]] = {
     ),
     "two types": ({"allOf": [{"type": "string"}, {"type": "integer"}]}, "incompatible types"),
 }
-"""A schema, and what is said of it."""
+"""A schema, and its refusal."""
 
 POSSIBLE: dict[str, tuple[Any, Any]] = {
     "enough values": (letters(minItems=2), ["b", "a"]),
@@ -126,7 +126,7 @@ POSSIBLE: dict[str, tuple[Any, Any]] = {
     "many ways": (folded(40, {"type": "string"}), "a"),
     "a pointer to nowhere": ({"anyOf": [{"$ref": "#/$defs/none"}, {"type": "string"}]}, None),
 }
-"""A schema, and a value that fits it."""
+"""A schema, and a value that fits."""
 
 
 def of_schema(schema: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A setting is read as its kind, or refused with what it must be."""
+"""A setting is converted to its kind, or refused with the permitted values."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_a_thing_without_settings_says_so() -> None:
 
 @dataclass(frozen=True, slots=True)
 class CurveSettings:
-    """Settings whose key, kind, default and line stand once."""
+    """Settings whose key, kind, default and line are declared in one place."""
 
     data: str = declare(str, "", about="the questions", names="dataset", required=True)
     samples: int = declare(int, 3, 0, 100)
@@ -109,7 +109,7 @@ def test_checked_values_are_read_as_attributes_and_other_keys_are_left_to_others
 
 @dataclass(frozen=True, slots=True)
 class StudySettings:
-    """A suite of its own that shares settings with others."""
+    """A suite that shares settings with others."""
 
     first: int = declare(int, 1)
     data: CurveSettings = declare_group(CurveSettings)

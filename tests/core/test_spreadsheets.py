@@ -1,4 +1,4 @@
-"""Cells of CSV exports that begin like a formula: shown by a spreadsheet, and read back as they were."""
+"""Cells of CSV exports that begin like a formula: shown as text by a spreadsheet, and read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wish to stop: it wakes what waits, once, and not what has ended."""
+"""A stop wakes every wait once, and no wait that has ended."""
 
 from __future__ import annotations
 

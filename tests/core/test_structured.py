@@ -1,4 +1,4 @@
-"""JSON and tool calls found in what a model wrote, and what a schema says of it."""
+"""JSON and tool calls in the text of a model, and their validation against a schema."""
 
 from __future__ import annotations
 

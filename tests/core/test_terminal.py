@@ -19,7 +19,7 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07 \x9b31m \u202egnp.exe \u2066x\u2069 \r over \
 
 
 def is_harmless(text: str) -> bool:
-    """Whether no character of a text moves the cursor, begins a sequence, rings, or turns the direction of writing."""
+    """Return whether a text moves no cursor, begins no sequence, rings no bell and keeps the direction of writing."""
     codes = {ord(character) for character in text} - {9, 10}
     turning = {0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
     return codes.isdisjoint({*range(32), *range(0x7F, 0xA0), *turning})

@@ -1,4 +1,4 @@
-"""Thoughts are parted from an answer whatever the pieces of its stream are."""
+"""Thoughts are separated from an answer, however its stream is cut into pieces."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ ANSWERS = {
     "A [think] and a </p> and <|x|>.": ("A [think] and a </p> and <|x|>.", ""),
     "<|im_sep|>": ("<|im_sep|>", ""),
 }
-"""What a model wrote → its answer and its thoughts."""
+"""Text of a model → its answer and its thoughts."""
 
 
 @pytest.mark.parametrize("text", ANSWERS)
@@ -105,7 +105,7 @@ def test_a_stream_hands_out_the_answer_alone_however_it_is_cut(text: str, size: 
     pieces = [text[start : start + size] for start in range(0, len(text), size)]
     *shown, last = parted_stream(iter([*pieces, Reply(text)]))
     assert last == Reply(text) and len(shown) >= len(pieces)
-    # Only the end of thoughts that no mark began tells them, after they were shown.
+    # Thoughts without an opening mark are known only at their end, after they were shown.
     unmarked = "</think>" in text and "<think>" not in text
     assert "".join(map(str, shown)).rstrip() == (text if unmarked else ANSWERS[text][0]).rstrip()
 

@@ -1,4 +1,4 @@
-"""Verdicts are read as a person reads them: negations in their clause, the final verdict, and nothing where both are said."""
+"""Verdicts are read as a person reads them: negations within their clause, the final verdict, and none if both occur."""
 
 from __future__ import annotations
 

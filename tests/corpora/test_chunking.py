@@ -1,4 +1,4 @@
-"""Ways of cutting documents: every chunk stands in its document, none is too long, nothing is lost."""
+"""Ways of splitting documents: every chunk is part of its document, none is too long, nothing is lost."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_chunks_cover_every_character_in_order_keep_their_size_and_share_at_most
     assert all(a[0] <= b[0] and a[1] <= b[1] for a, b in zip(found, found[1:]))
     if (
         chunking.how != "recursive"
-    ):  # as there, white space that is left out may be all that a chunk adds
+    ):  # as in the original, a chunk may add nothing but omitted white space
         assert all(a[0] < b[0] and a[1] < b[1] for a, b in zip(found, found[1:]))
     assert all(length(text[start:end], chunking) <= chunking.size for start, end in found)
     shared = [length(text[b[0] : a[1]], chunking) for a, b in zip(found, found[1:])]

@@ -1,4 +1,4 @@
-"""Corpora of every format: what is read of them, how they are recognised, and which rows are bad."""
+"""Corpora of every format: their content, their detection, and bad rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def file(path: Path, content: str | bytes) -> Path:
 
 
 def pdf(*pages: str, title: str = "") -> bytes:
-    """A PDF with one line of text on each page; none where the line is ''."""
+    """A PDF with one line of text on each page; none if the line is ''."""
     kids = [4 + 2 * number for number in range(len(pages))]
     objects = [
         "<< /Type /Catalog /Pages 2 0 R >>",
@@ -313,7 +313,7 @@ def test_a_gzipped_file_is_read_like_a_plain_one(name: str, content: str, tmp_pa
         list(read_corpus(path))
 
 
-# ── whatever the format ──────────────────────────────────────────────────────
+# ── all formats ──────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Files that are made, or have grown, to take the machine: each is refused within its limits, and the others are read."""
+"""Files that would exhaust the machine, made on purpose or by accident: each is refused within its limits, and other files
+are read."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from rallebench.corpora.reading import read_corpus
 
 
 def pdf(content: bytes, pages: int = 1) -> bytes:
-    """A PDF of ``pages`` pages that all show ``content``, a stream of PDF operators that is packed."""
+    """A PDF of ``pages`` pages that all show ``content``, a packed stream of PDF operators."""
     packed = zlib.compress(content)
     kids = " ".join(f"{n} 0 R" for n in range(5, 5 + pages))
     objects = [
@@ -86,7 +87,7 @@ def test_four_times_as_much_html_is_four_times_as_much_work(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", PAGES)
 def test_html_looks_for_what_is_never_closed_only_once(kind: str) -> None:
-    """Searches run in C, which no count of lines sees; work that grows with the square would take 16 times the processor time."""
+    """Searches run in C, which a count of lines misses; quadratic work would take 16 times the processor time."""
     first, last = PAGES[kind]
     pages = [(first * n + "text" + last * n).encode() for n in (10_000, 40_000)]
     quarter, whole = (min(_processor_seconds(page) for _ in range(3)) for page in pages)

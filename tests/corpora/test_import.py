@@ -1,4 +1,4 @@
-"""Corpora a workspace keeps: whole or not at all, followed while they come, and shared with indexes."""
+"""Corpora in a workspace: imported whole or not at all, with visible progress, and shared with indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rallebench import``, and ``index`` over what was imported."""
+"""``rallebench import``, and ``index`` over imported corpora."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text of a corpus is read as it was meant, or refused: columns, titles, elements of HTML, collections, encodings."""
+"""Text of a corpus is read correctly, or refused: columns, titles, elements of HTML, collections, encodings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passage id → page id: RaLLe's JSON, and tables and JSON lines for maps that are too long for a dict."""
+"""Passage id → page id: RaLLe's JSON, and tables and JSON lines for maps too large for a dict."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_bad_map_is_refused(name: str, content: str, message: str, tmp_path: P
 
 
 class Attack:
-    """Unpickled by Python's own loader, this creates a file."""
+    """An object that creates a file when Python's own loader unpickles it."""
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""The store: passages by row and by id from mapped files, where each stands in its document, and flat memory."""
+"""The store: passages by row and by id from mapped files, their position in their document, and constant memory."""
 
 from __future__ import annotations
 

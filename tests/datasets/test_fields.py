@@ -1,4 +1,4 @@
-"""Gold of any usual name and form is read; gold that is not read is named."""
+"""Gold is read under any usual name and form; unreadable gold is named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rallebench.datasets.reading import dataset_form, read_questions
 def imported(
     path: Path, rows: Sequence[Mapping[str, Any]] | str, **settings: Any
 ) -> ImportedDataset:
-    """Rows as JSON lines, or the text of a CSV file, as a dataset of a workspace beside it."""
+    """Import rows, as JSON lines or as CSV text, as a dataset of a workspace beside the file."""
     file = path / ("q.csv" if isinstance(rows, str) else "q.jsonl")
     file.write_text(rows if isinstance(rows, str) else "".join(json.dumps(r) + "\n" for r in rows))
     return import_dataset(path / "datasets", "mine", file, **settings)

@@ -1,4 +1,4 @@
-"""Datasets that a workspace keeps: any format becomes KILT's, checked, whole or not at all."""
+"""Datasets in a workspace: any format becomes KILT's, checked, whole or not at all."""
 
 from __future__ import annotations
 

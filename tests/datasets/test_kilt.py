@@ -1,4 +1,4 @@
-"""Reading KILT's JSON lines: what is kept, what is tolerated, what is refused and how."""
+"""Reading KILT's JSON lines: kept fields, tolerated deviations, and refusals."""
 
 from __future__ import annotations
 

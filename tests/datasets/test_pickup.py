@@ -1,4 +1,4 @@
-"""Picking up the questions that a part of the corpus can answer."""
+"""Select the questions that a part of the corpus can answer."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SETS = {
 FIELD = {"hotpotqa": "context", "2wikimultihopqa": "evidences", "musique": "paragraphs"}
 FIELD |= {"copen-csj": "query", "copen-cpj": "label", "copen-cic": "entity", "kola": "instance"}
 FIELD |= {"soay-easy": "Query_en", "soay-hard": "Query_en"}
-"""Form → a field that every record has; else the question."""
+"""Form → a field of every record, by default the question."""
 ANSWER = {"copen-csj": "y", "copen-cpj": "label", "copen-cic": "my_label", "soay-easy": "Answer"}
 FIRST = {
     "hotpotqa": ("h1", ("Black Sea",), {"Ulm", "Danube"}),
@@ -202,7 +202,7 @@ def test_a_list_in_one_line_is_read_in_pieces(tmp_path: Path) -> None:
     row = {"question": "Which river?", "answer": "Danube", "context": paragraph}
     rows = [{**row, "_id": f"q{n}", "supporting_facts": [["Ulm", 0]]} for n in range(30)]
     path = tmp_path / "hotpot.json"
-    path.write_text(json.dumps(rows))  # 3.6 MB: pieces are of 1 MB
+    path.write_text(json.dumps(rows))  # 3.6 MB: a piece has 1 MB
     source = Source(path)
     assert dataset_form(path) == "hotpotqa"
     stream = read_examples(path, form="hotpotqa", source=source)

@@ -1,4 +1,4 @@
-"""Broken vectors of an encoder are refused, wherever they come from; unusual texts are not taken for a broken encoder."""
+"""Broken vectors of an encoder are refused, whatever the cause; unusual texts do not count as a broken encoder."""
 
 from __future__ import annotations
 

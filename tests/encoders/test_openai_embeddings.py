@@ -1,4 +1,4 @@
-"""An embeddings server is asked in batches, tried again when that may help, and never trusted."""
+"""An embeddings server is called in batches, called again when this may help, and never trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXTS = [f"the moon number {number} of a planet" for number in range(10)]
 
 
 def rows(texts: list[str], scale: float = 3.0) -> dict[str, Any]:
-    """Vectors of the texts that are not of unit length, in reverse order."""
+    """Vectors of the texts, not of unit length, in reverse order."""
     vectors = scale * Hashing().encode(texts)
     data = [
         {"object": "embedding", "index": i, "embedding": v.tolist()} for i, v in enumerate(vectors)
@@ -34,7 +34,7 @@ def rows(texts: list[str], scale: float = 3.0) -> dict[str, Any]:
 
 
 def answer(change: Callable[[dict[str, Any]], Any]) -> Callable[[Handler], None]:
-    """Answer with something that was changed."""
+    """Answer with changed data."""
 
     def behave(handler: Handler) -> None:
         handler.send(200, json.dumps(change(rows(handler.body["input"]))).encode())

@@ -1,4 +1,4 @@
-"""One text names an encoder, everywhere: a registered name, a preset, or one written out with its settings."""
+"""One text names an encoder, everywhere: a registered name, a preset, or a full reference with settings."""
 
 from __future__ import annotations
 

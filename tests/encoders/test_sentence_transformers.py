@@ -1,4 +1,5 @@
-"""Any sentence-transformers folder gives the vectors that the library gives, with its prompts, and fails in sentences."""
+"""Any sentence-transformers folder gives the same vectors as the library, with its prompts, and fails with one
+sentence."""
 
 from __future__ import annotations
 
@@ -203,7 +204,7 @@ def test_other_weights_have_another_fingerprint(tmp_path: Path, encoder: Any) ->
     assert open_encoder(f"sentence_transformers:{other}").fingerprint != encoder.fingerprint
 
 
-# ── what is wrong with a model ───────────────────────────────────────────────
+# ── faults of a model ────────────────────────────────────────────────────────
 
 
 def without(*names: str) -> Callable[[Path], None]:
@@ -270,7 +271,7 @@ def test_a_hub_model_without_a_network_says_so(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_text_that_the_model_cannot_take_is_named_by_its_tokens(copied: Path) -> None:
-    # A model that claims to read more tokens than it has positions for.
+    # A model that declares more tokens than it has positions.
     (copied / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 500}))
     tokenizer = json.loads((copied / "tokenizer_config.json").read_text())
     (copied / "tokenizer_config.json").write_text(

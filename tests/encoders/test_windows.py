@@ -1,4 +1,5 @@
-"""The window of an encoder is what it really reads of a passage, counted in its own tokens, without loading the model."""
+"""The window of an encoder is the part of a passage that it really reads, counted in its own tokens, without loading the
+model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an answer cost: tokens, time and money, of a step, a question and a run; what is not known is never 0."""
+"""The cost of an answer: tokens, time and money, of a step, a question and a run. Unknown values are never 0."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ BATCH = [said(written=10, seconds=2.0, first=4.0, batch=4)] * 4
             [said(written=10, seconds=3.0, first=1.0)],
             5.0,
         ),  # the wait for the first token is left out
-        ([said(written=10, seconds=2.0)], 5.0),  # where it is known
+        ([said(written=10, seconds=2.0)], 5.0),  # its time is unknown
         (BATCH, 10.0),  # the wait of a batch is shared like its seconds
-        ([said(written=10, seconds=2.0, first=2.0)], 5.0),  # an answer that came in one piece
+        ([said(written=10, seconds=2.0, first=2.0)], 5.0),  # an answer in one piece
         ([said(written=10, seconds=2.0, first=1.9999999)], 5.0),
         ([said(written=10, seconds=2.0, first=3.0)], 5.0),  # clocks may differ
         ([said(written=30, seconds=1.0), found(), said(written=10, seconds=3.0)], 10.0),
@@ -116,7 +116,7 @@ def test_the_definition_that_the_page_shows_is_the_metrics_own() -> None:
     assert metric("tokens_per_second").value(episode, Gold()) == pytest.approx(5.0)
 
 
-# ── what was not counted ─────────────────────────────────────────────────────
+# ── uncounted tokens ─────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -221,11 +221,11 @@ def test_prices_stand_in_the_runs_record_and_change_no_fingerprint() -> None:
     assert before.fingerprint == after.fingerprint and before.spec == after.spec
 
 
-# ── what happens in a run ────────────────────────────────────────────────────
+# ── the first token and failures in a run ────────────────────────────────────
 
 
 class Late:
-    """A model that says when its first token came, and fails where it reads ``bad``."""
+    """A model that reports the time of its first token, and fails on ``bad``."""
 
     name, fingerprint, temperature = "gpt", "late", 0.0
 
@@ -298,7 +298,7 @@ BROKEN = Episode("q2", "chain", (found(0.25),), None, "It broke.", 8.0)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[RunFolder]:
-    """Three questions: one asked, one remembered, one that failed twice."""
+    """Three questions: one asked, one from the cache, one that failed twice."""
     records = [{"id": f"q{n}", "input": "Who?", "output": []} for n in range(3)]
     made = RunFolder.create(tmp_path, described("x", SPEC), records)
     with made.log() as log:

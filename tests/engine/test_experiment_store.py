@@ -1,4 +1,4 @@
-"""The folder of a workspace's experiments: what it holds is found by its kind and its noun."""
+"""The folder of a workspace's experiments: entries are found by their kind and their noun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a flow would force on a model, and what the model's entry says against it: the same in both players."""
+"""Options that a flow forces on a model, against settings of the model's entry: equal in both players."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ YES_OR_NO = {"response_format": {"type": "choice", "choices": ["yes", "no"]}}
 
 
 class Model(Scripted):
-    """A scripted model that may enforce forms."""
+    """A scripted model that may enforce formats."""
 
     def __init__(self, forces_formats: bool = False) -> None:
         super().__init__(default="yes")
@@ -69,7 +69,7 @@ def test_what_is_forced_is_never_stored() -> None:
     assert "forced" not in request_to_json(request)
 
 
-# ── what the model's entry says ──────────────────────────────────────────────
+# ── settings of the model's entry ────────────────────────────────────────────
 
 ENTRIES: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({}, {"max_tokens": 64, "temperature": 0.0, "seed": 0}),

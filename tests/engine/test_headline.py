@@ -1,4 +1,4 @@
-"""A chain that only retrieves is judged by its retrieval, and a closed book by its answers, in every place that decides."""
+"""A chain that only retrieves is judged by its retrieval, and a closed book by its answers, wherever runs are ranked."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def report_of(cli: CommandLine, name: str, *more: str, chain: str = "search") -> RunReport:
-    """The report of a run, which is made where it is not there."""
+    """The report of a run, made if it does not exist."""
     if not (cli.workspace / "runs" / name).exists():
         words = ("--chain", chain, "--name", name, "--dataset", "tiny-qa", *more)
         assert cli("run --no-mlflow", *words).code == 0

@@ -1,4 +1,5 @@
-"""A judge is a metric: any run can be judged, the judge's pass is a run inside the run, and nothing is asked twice."""
+"""A judge is a metric: any run can be judged, the judge's pass is a run inside the run, and no judgement is requested
+twice."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ REPLIES = {
     "rgb-rejection": "No, the question is not addressed.",
     "truthfulness": "4, 5",
 }
-"""A reply that each judge of the package can read, at every turn."""
+"""A reply that each judge of the package can read in every turn."""
 
 
 def report(cli: CommandLine, run: str) -> dict[str, Any]:

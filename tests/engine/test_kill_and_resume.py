@@ -1,7 +1,7 @@
-"""A run whose process is killed (SIGKILL) loses nothing that was answered, and ends with the same report.
+"""A killed run (SIGKILL) loses no finished answer, and ends with the same report.
 
-The real command line runs in a process of its own; the model is a server that keeps every prompt it
-is asked and that kills the command in full flow, at 40 % of the questions.
+The real command line runs in its own process. The model is a server that records every prompt and kills the command in the
+middle, after 40 % of the questions.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def refused(outcome: Any) -> set[str]:
-    """Ids of the questions that the server refuses."""
+    """Ids of the questions refused by the server."""
     texts = importlib.import_module("kill_and_resume").refused_of(outcome.records)
     return {record["id"] for record in outcome.records if record["input"] in texts}
 

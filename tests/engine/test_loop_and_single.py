@@ -1,4 +1,4 @@
-"""The loop over many questions and the runner of one give the same outcomes, batched, cached or failing."""
+"""The loop over many questions and the single runner give the same outcomes, batched, cached or failing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ QUESTIONS = [
 
 
 class Upper:
-    """A model that answers with its prompt in capitals, and counts how it was asked."""
+    """A model that answers with its prompt in capitals, and counts its calls."""
 
     fingerprint = "upper"
 
@@ -71,7 +71,7 @@ class Upper:
 
 
 class Failing(Upper):
-    """Fails for prompts that hold 'Triton'; runs out of memory above four at once."""
+    """Fails for prompts with 'Triton'; runs out of memory above four at once."""
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply]:
         if len(batch) > 4:
@@ -94,7 +94,7 @@ def chain_flow(question: Question) -> Flow:
 
 
 def asking_again(question: Question) -> Flow:
-    """An agent: searches until it is satisfied, a number of steps that depends on the replies."""
+    """An agent that searches until it is satisfied; the number of steps depends on the replies."""
     found = yield Retrieve("mem", question.text, 1)
     tries = 0
     while not found.hits and tries < 3:
@@ -124,7 +124,7 @@ def single(make: Any, question: Question, using: Backends, **options: Any) -> Ep
 
 
 def told(episode: Episode) -> Any:
-    """An episode without what may differ between runs: time and memory."""
+    """An episode without the values that may differ between runs: time and memory."""
     return (
         episode.qid,
         episode.outcome,
@@ -299,7 +299,7 @@ def test_a_bug_in_a_flow_costs_one_question_only() -> None:
     assert told(episodes["q1"]) == told(single(buggy, QUESTIONS[1], backends()))
 
 
-# ── the memory ───────────────────────────────────────────────────────────────
+# ── the cache ────────────────────────────────────────────────────────────────
 
 
 def test_what_was_answered_is_not_asked_again() -> None:
@@ -410,7 +410,7 @@ def test_processes_that_open_a_new_memory_at_the_same_moment_all_get_it(tmp_path
         )
         for _ in range(2)
     ]
-    for process in opening:  # both have imported what they need
+    for process in opening:  # both have finished their imports
         assert process.stdout is not None and process.stdout.readline()
     at = time.time() + 0.1
     for process in opening:

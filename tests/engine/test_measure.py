@@ -1,4 +1,4 @@
-"""A measurement runs in a process of its own: its lines, its progress, its failures, and its end."""
+"""A measurement runs in its own process: its lines, its progress, its failures, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A stage's file may be edited: what a person wrote stays, what was made of something else is made again."""
+"""A stage's file may be edited: a person's rows stay, and rows from changed sources are made again."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_row_that_a_person_wrote_joins_the_others(file: Path) -> None:
     with open(file, "a") as handle:
         handle.write(
             '{"id": "mine", "question": "Who?"}'
-        )  # as an editor may leave it: without a line's end
+        )  # an editor may leave the last line without an end
     rows = RowFile(file)
     rows.settle([("a", "1111")])
     assert [row["id"] for row in rows] == ["a", "mine"]

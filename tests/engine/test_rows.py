@@ -1,4 +1,4 @@
-"""A builder on the one driver: planned, measured by a pilot, stopped and continued; what a person edited stays."""
+"""A builder on the common driver: planned, measured by a pilot, stopped and continued; a person's edits stay."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OPTIONS = RunOptions(batch_size=1, track=False)
 
 
 def moons(request: ExperimentRequest) -> Experiment:
-    """A stage that asks nothing and one that asks a model; the questions are those that are kept."""
+    """One stage without a model and one with a model; its kept rows become the questions."""
     names = yield RowsRequest(
         "1-names",
         "names",

@@ -1,4 +1,4 @@
-"""From stored episodes to numbers: what is counted, what is left out, how sure a mean is, RaLLe's files."""
+"""From stored episodes to numbers: counted and omitted questions, the certainty of a mean, RaLLe's files."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ METRICS = (
 
 
 def episode(qid: str, answer: str, pages: Sequence[str] = (), error: str = "") -> Episode:
-    """Three actions: a retrieval of one passage per page, a model that says ``answer``, an identity."""
+    """Three actions: a retrieval of one passage per page, a model that replies ``answer``, an identity."""
     hits = tuple(
         Hit(Passage(f"d{p}", f"Text {p}.", f"Title {p}", p), 1.0 / n)
         for n, p in enumerate(pages, 1)

@@ -1,4 +1,5 @@
-"""A scorer is any object of the protocol: it is planned, asked, scored and resumed like a metric or a judge of the package."""
+"""A scorer is any object of the protocol: it is planned, called, scored and resumed like a metric or a judge of the
+package."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from rallebench.metrics.scorers import metric_scorers
 
 @dataclass(frozen=True)
 class Grader:
-    """A grader that asks a model about every answer but empty ones; one of its columns compares with the whole run."""
+    """A grader that uses a model for every answer except empty ones; one of its columns compares with the whole run."""
 
     llms: tuple[str, ...]
     name: str = "grader"
@@ -143,7 +144,7 @@ def ask(question: Question, llm: str) -> Flow:
 
 
 def grade_answers(request: ExperimentRequest) -> Experiment:
-    """Questions whose answers an invented grader scores."""
+    """Questions whose answers are scored by an invented grader."""
     flow = FlowSpec(
         "graded", {}, lambda backends: lambda q: ask(q, request.llm), llms=(request.llm,)
     )

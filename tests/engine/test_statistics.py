@@ -1,4 +1,4 @@
-"""Intervals and p count articles, come from one procedure, and claim no certainty."""
+"""Intervals and p count articles, come from one procedure, and never claim certainty."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def test_a_true_null_is_significant_in_4_to_6_percent(coverage: Any, kind: str) 
 
 
 def test_one_value_everywhere_that_is_no_bound_has_no_interval() -> None:
-    """Precision@5 with one gold page that is always found."""
+    """Precision@5 with one gold page that is always retrieved."""
     assert means({"m": [0.2] * 40}, None, SHARE)["m"] == Estimate(
         pytest.approx(0.2), None, None, 40
     )

@@ -1,4 +1,4 @@
-"""A run's folder: whole or not there, torn lines forgiven, failures tried again, no run taken for another."""
+"""A run's folder: whole or absent, torn lines forgiven, failures tried again, runs never confused."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def asking(question: Question) -> Flow:
 
 
 def answering(*failing: str) -> Scripted:
-    """Answers ``a3`` to ``question 3``; a question that ends with one of ``failing`` fails."""
+    """Answers ``a3`` to ``question 3``; fails on a question that ends with one of ``failing``."""
     wanted = {f"{number}$": BackendError(f"far is down for {number}") for number in failing}
 
     def reply(request: Generate) -> Any:
@@ -100,7 +100,7 @@ def answering(*failing: str) -> Scripted:
 def done(
     folder: RunFolder, model: Scripted, questions: Sequence[Question] = QUESTIONS, **more: Any
 ) -> list[Progress]:
-    """All progress of one session."""
+    """All progress events of one session."""
     return list(answer(folder, asking, questions, Backends(llms={"far": model}), **more))
 
 
@@ -266,7 +266,7 @@ def test_a_full_disk_ends_the_session_in_a_sentence_and_costs_no_answer(folder: 
     assert len(folder.episodes()) == 12
 
 
-# ── one run is never taken for another ───────────────────────────────────────
+# ── runs are never confused ──────────────────────────────────────────────────
 
 
 def test_only_the_fingerprint_decides_whether_settings_are_the_same_run(folder: RunFolder) -> None:
@@ -317,7 +317,7 @@ def test_actions_that_were_added_are_named_and_long_values_are_cut() -> None:
     assert len(difference({"a": "x" * 500}, {"a": "y"})) < 150
 
 
-# ── working on it ────────────────────────────────────────────────────────────
+# ── answering ────────────────────────────────────────────────────────────────
 
 
 def test_every_question_is_answered_written_and_told(folder: RunFolder) -> None:
@@ -418,7 +418,7 @@ def test_means_so_far_count_only_what_was_scored(folder: RunFolder) -> None:
 
 
 def test_the_state_tells_of_a_whole_batch_while_the_next_is_answered(folder: RunFolder) -> None:
-    """The questions of a batch end within milliseconds; only the first of them used to be told at once."""
+    """The questions of a batch end within milliseconds; earlier only the first of them was reported at once."""
     go_on = threading.Event()
 
     def reply(request: Generate) -> str:
@@ -483,7 +483,7 @@ def test_an_interrupt_keeps_what_was_answered(folder: RunFolder) -> None:
 
 
 def test_a_run_is_running_while_its_lock_is_held_by_any_process(folder: RunFolder) -> None:
-    folder.set_state(RunState("running", 3, 12))  # its process id is ours, which lives
+    folder.set_state(RunState("running", 3, 12))  # its process id is ours, so it is alive
     assert folder.state().state == "interrupted"
     assert folder.state().done == 3
     with folder.lock():

@@ -1,4 +1,4 @@
-"""The workbench makes an environment from its settings, and refuses missing names before anything is written."""
+"""The workbench makes an environment from its settings, and refuses unknown names before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Search, read and finish over a corpus of one's own."""
+"""Search, read and finish over the user's own corpus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every environment, also one that is registered later, answers whatever a model writes with an observation."""
+"""Every environment, including later ones, answers any text of a model with an observation."""
 
 from __future__ import annotations
 

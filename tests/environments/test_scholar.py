@@ -1,4 +1,4 @@
-"""The seven calls over a scholar table: what they take, and what they return word for word."""
+"""The seven calls over a scholar table: their arguments, and their answers word for word."""
 
 from __future__ import annotations
 

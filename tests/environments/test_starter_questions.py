@@ -1,4 +1,4 @@
-"""The starter's scholar questions can be answered by calls alone: small programs of such calls find the gold of every one."""
+"""The starter's scholar questions can be answered by calls alone: small programs of calls find every gold answer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def first(value: Any) -> Any:
 
 
 def person(say: Say, question: str) -> Any:
-    """The scholar that a question names by name and organization."""
+    """The scholar with the name and organization in a question."""
     named = next(
         one for one in PEOPLE if one["name"] in question and one["organization"] in question
     )
@@ -49,7 +49,7 @@ def person(say: Say, question: str) -> Any:
 
 
 def paper(say: Say, question: str) -> Any:
-    """The publication whose title stands in quotes."""
+    """The publication with the quoted title."""
     title = question.split('"')[1]
     found = say(f'searchPublication("{title}")')
     listed = next(
@@ -59,7 +59,7 @@ def paper(say: Say, question: str) -> Any:
 
 
 def authors(say: Say, question: str) -> list[Any]:
-    """Each author of the publication, as the search for a person has them."""
+    """Each author of the publication, as found by the search for a person."""
     found = []
     for author in paper(say, question)[1]["author_list"]:
         people = say(f'searchPerson(name="{author["name"]}")')

@@ -1,6 +1,7 @@
 """Every reader of a benchmark's files, by the command line: half a file, another version, another language, no gold.
 
-Each is one sentence with exit code 2 before anything is written, or a note that counts what was left out or names the setting.
+Each case is one sentence with exit code 2 before anything is written, or a note that counts omitted rows or names the
+setting.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Change = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Reader:
-    """A suite over files that ``write`` makes below a folder: the pairs of settings and the file that is spoilt."""
+    """A suite over files that ``write`` makes below a folder: the pairs of settings and the file to spoil."""
 
     suite: str
     write: Callable[[Path], tuple[tuple[str, ...], Path]]
@@ -46,7 +47,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """In the form that the file has."""
+    """Write rows in the format of the file."""
     if path.suffix == ".jsonl":
         path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         return
@@ -56,7 +57,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def spoilt(reader: Reader, path: Path, kind: str) -> None:
-    """Make a good file a bad one of this kind."""
+    """Turn a good file into a bad one of this kind."""
     rows = read_rows(path)
     if kind == HALF:
         path.write_bytes(path.read_bytes().rstrip()[:-15])
@@ -74,12 +75,12 @@ def spoilt(reader: Reader, path: Path, kind: str) -> None:
 
 
 def replace_text(value: Any, text: str) -> Any:
-    """The text, where a set has an object with a name in its place."""
+    """The text, or its field if the set has an object with a name in its place."""
     return {**value, "name": text} if isinstance(value, dict) else text
 
 
 def public(task: str) -> Callable[[Path], tuple[tuple[str, ...], Path]]:
-    """The sample of a task's public set, under the name that its command gives it."""
+    """The sample of a task's public set, under the file name from the task's command."""
     of_task = next(each for each in TASKS if each.name == task)
 
     def write(folder: Path) -> tuple[tuple[str, ...], Path]:
@@ -213,7 +214,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "'outputs' should be a list",
     ),
 }
-"""Kind → what one of its sentences holds: what is wrong with the file, or what to take in its place."""
+"""Kind → parts of its possible sentences: the fault of the file, or the file to use instead."""
 
 
 @pytest.mark.parametrize("kind", SENTENCES)
@@ -231,7 +232,7 @@ NOTED = {
     "CRUD": "summary: most questions are in Latin letters, and the prompts are Chinese: send your own (prompts=FOLDER)",
     "BARAG": "Most questions are in Chinese or Japanese characters, and the prompts are English: send your own (prompts=FOLDER)",
 }
-"""Reader → the note on questions that may be asked all the same."""
+"""Reader → the note on questions that may still be used."""
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -256,7 +257,7 @@ def test_a_good_file_has_no_note_on_language(name: str, cli: CommandLine, tmp_pa
     assert not [note for note in notes if "letters" in note or "characters" in note]
 
 
-@pytest.mark.slow  # MiniLM is loaded
+@pytest.mark.slow  # loads MiniLM
 def test_chinese_sets_are_searched_and_are_not_beside_english_figures(
     cli: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""The published tables: figures as printed, averages that follow from their cells, doubts that name what does not."""
+"""The published tables: figures as printed, averages that follow from their cells, doubts that name inconsistent cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sweep varies fields of a chain, runs every variant once, and names a winner only as far as the numbers go."""
+"""A sweep varies fields of a chain, runs every variant once, and names a winner only as far as the numbers allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gains and costs of indexes: measured in processes of their own, stored, and the same on the command line."""
+"""Gains and costs of indexes: measured in separate processes, stored, and equal on the command line."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def measure(
 
 @pytest.fixture(scope="module")
 def result(workspace: Path) -> TradeoffReport:
-    """Five indexes and one that was damaged after its build, measured once for all tests."""
+    """Five indexes and one damaged after its build, measured once for all tests."""
     bench = Workbench(workspace)
     list(bench.data.build_index("hurt", workspace / "corpus.tsv", "numpy-flat", encoder="hashing"))
     broken = workspace / "indexes" / "hurt" / "vectors.npy"
@@ -72,7 +72,7 @@ def result(workspace: Path) -> TradeoffReport:
 
 
 def read_report(workspace: Path, name: str) -> dict[str, Any]:
-    """The report of a trade-off without the lines that every stored experiment has."""
+    """The report of a trade-off, without the lines common to all stored experiments."""
     report = json.loads((workspace / "experiments" / name / "report.json").read_text())
     return {key: value for key, value in report.items() if key not in ("request", "made", "seal")}
 

@@ -16,7 +16,7 @@ from rallebench.gui.frame import Page
 
 @pytest.fixture(autouse=True)
 def _no_tracing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing goes to MLflow beside a test: its thread would go on into the tests of MLflow's database."""
+    """Log nothing to MLflow beside a test: its thread would continue into the tests of MLflow's database."""
     monkeypatch.setattr("rallebench.services.tracking.Tracking.trace", lambda *_: None)
 
 
@@ -30,7 +30,7 @@ def page_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str,
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Any]:
-    """A headless Chromium; skips where there is none."""
+    """A headless Chromium; skips if there is none."""
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     names = ("chromium", "chromium-browser", "google-chrome")
     chromium = next(filter(None, map(shutil.which, names)), None)
@@ -52,7 +52,7 @@ def page(tmp_path: Path) -> Iterator[Page]:
 
 @pytest.fixture
 def tab(browser: Any, page_server: tuple[str, Path]) -> Iterator[Any]:
-    """A fresh visitor on the page, 1280 pixels wide; whatever a test does, the page stays with its own server."""
+    """A fresh visitor of the page, 1280 pixels wide; the page never contacts another server, whatever a test does."""
     with visiting(browser, page_server[0]) as visitor:
         visitor.wait_for_selector("body.ready")
         yield visitor

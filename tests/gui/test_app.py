@@ -1,4 +1,4 @@
-"""Opening the page: an address that cannot be used is one sentence before anything is built; what every answer carries."""
+"""Opening the page: an unusable address is one sentence before anything is built; headers of every answer."""
 
 from __future__ import annotations
 

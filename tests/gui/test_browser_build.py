@@ -40,7 +40,7 @@ def test_j_and_k_move_through_the_questions_and_the_address_follows(build: Any) 
 def test_a_list_that_was_drawn_again_is_forgotten_by_the_browser(build: Any) -> None:
     expect(build.locator("#list-build-questions .r em").first).to_be_visible()
     build.evaluate("window.left = new WeakRef(document.querySelector('#list-build-questions'))")
-    for place in ("models/list", "build/one"):  # the place is drawn anew when it is opened
+    for place in ("models/list", "build/one"):  # the place is drawn again when it is opened
         go(build, f"#/{place}")
         build.wait_for_function("rb.idle()")
     assert build.evaluate("!window.left.deref()?.isConnected")
@@ -277,7 +277,7 @@ def test_a_prompt_is_edited_and_its_flip_seen_by_the_keyboard_alone(build: Any) 
 
 @pytest.fixture
 def server(build: Any, page_server: tuple[str, Path], request: Any) -> Any:
-    """A model behind a server that misbehaves as the test's parameter says, chosen in the chain."""
+    """A model behind a server that misbehaves as the test's parameter demands, selected in the chain."""
     behaviour: Behaviour = request.param
     with Loopback(behaviour) as loopback:
         file = page_server[1] / "llms.json"

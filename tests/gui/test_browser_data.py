@@ -1,4 +1,4 @@
-"""Data in a real browser: own files to an index that is searched, menus, reading by keyboard, reload and two windows."""
+"""Data in a real browser: from own files to a searched index, menus, reading by keyboard, reload and two windows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def data(tab: Any) -> Any:
 
 
 def moons(folder: Path) -> Path:
-    """A folder of documents, each a page of the questions."""
+    """A folder with one document for each page of the questions."""
     (folder / "sub").mkdir(parents=True)
     for doc_id, text, title, _ in PASSAGES:
         (folder / "sub" / f"{doc_id}.md").write_text(f"# {title}\n\n{text}\n")

@@ -1,4 +1,4 @@
-"""The hostile workspace in a real browser: no script of it runs, and no element of it appears."""
+"""The hostile workspace in a real browser: none of its scripts run, and none of its elements appear."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, lis
 
 
 def check(visitor: Any, at: str) -> None:
-    """Fails where something of the workspace became an element, or ran."""
+    """Fail if a text of the workspace became an element, or ran."""
     visitor.wait_for_function("rb.idle()", timeout=PATIENCE)
     assert visitor.locator(INJECTED).count() == 0, at
     assert visitor.evaluate("window.__pwned") is None, at

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def elsewhere() -> Iterator[tuple[str, list[str]]]:
-    """(address, paths asked for) of a server of somebody else."""
+    """(address, requested paths) of a foreign server."""
     paths: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -41,7 +41,7 @@ def elsewhere() -> Iterator[tuple[str, list[str]]]:
 
 
 def hostile(url: str) -> str:
-    """A reply that tries all that Markdown and HTML have to make a browser fetch an address."""
+    """A reply with every Markdown and HTML construct that makes a browser fetch an address."""
     image = f'<img src="{url}/img" srcset="{url}/set">'
     return "\n\n".join(
         (

@@ -116,7 +116,7 @@ def test_an_edit_keeps_the_output_before_beside_the_new_one(build_page: Page) ->
 
 @pytest.fixture
 def restarted_page(build_page: Page) -> tuple[Page, str]:
-    """The page after a restart of the program, and the edited chain as the browser kept it."""
+    """The page after a restart of the program, with the edited chain from the browser's storage."""
     draft = build_page.call("build.edit", {**FIELDS, "a0_k": "7"}).store["rb-draft"]
     return Page(build_page.workbench), draft
 

@@ -1,4 +1,4 @@
-"""Chat: turns, what was searched for, citations, branches, and the ways to Build and to a dataset."""
+"""Chat: turns, search queries, citations, branches, and the ways to Build and to a dataset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Own files that another program changed: one marked row with its mend, and every list still shows everything else."""
+"""Own files changed by another program: one marked row with its mend, and every list still shows everything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LISTS = {
     "data/list": ("tiny-qa", "flat", "docs", "tiny"),
     "models/list": ("titan", "echo"),
 }
-"""View → names that stay in it, whatever is damaged: the damaged one is marked."""
+"""View → names that stay in it after any damage; the damaged one is marked."""
 
 VIEWS = (
     *LISTS, "runs/run?id=first", "runs/run?id=first&q=q1", "runs/compare?a=first&b=second",
@@ -102,7 +102,7 @@ def view_text(page: Page, address: str) -> str:
 
 
 def check_everything(page: Page, verbs: Sequence[Sequence[str]] = ()) -> None:
-    """Every list has all its names, and nothing met an unexpected error."""
+    """Check that every list has all its names, and that no unexpected error occurred."""
     for view in VIEWS:
         text = view_text(page, view)
         assert "unexpected error" not in text, f"{view}: {text[:300]}"
@@ -125,7 +125,8 @@ def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 
 def with_text(value: Any, place: tuple[Any, ...], text: str) -> str:
-    """JSON text of a value in which ``text`` stands at a place, as it is. Without its seal, so that only types are left to check."""
+    """JSON text of a value with ``text`` inserted unquoted at a place. The seal is removed, so that only types are left to
+    check."""
     mark = "@@HERE@@"
     if not place:
         return text
@@ -150,7 +151,7 @@ JSON_TEXTS = st.sampled_from(ODD) | st.recursive(
 
 @st.composite
 def damages(draw: st.DrawFn, folder: Path) -> tuple[Path, bytes]:
-    """A file of the workspace, and what it holds once any of its values is another."""
+    """A file of the workspace, and its content after a change of any of its values."""
     files = [path for pattern in FILES for path in sorted(folder.glob(pattern))]
     path = draw(st.sampled_from(files))
     lines = path.read_text("utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
@@ -241,7 +242,7 @@ def test_no_damage_leaves_a_line_in_the_log(page: Page, caplog: pytest.LogCaptur
     assert caplog.records == []
 
 
-# ── names and files that cannot be ───────────────────────────────────────────
+# ── impossible names and files ───────────────────────────────────────────────
 
 ODD_NAMES = {
     "control characters": b"a\x1b[31m\x07b",
@@ -261,7 +262,7 @@ CONTENTS = {"datasets": "x.jsonl", "chains": "read.json", "conversations": "x.js
 
 
 def check_lists(page: Page) -> None:
-    """The lists are whole, can be sent, and the verbs that list end well."""
+    """Check that the lists are whole and can be sent, and that the verbs that list end well."""
     for view in VIEWS:
         text = view_text(page, view)
         assert '"problem"' not in text, f"{view}: {text[:300]}"

@@ -1,4 +1,4 @@
-"""Gradio's own client calls the endpoints of the page, under the login and the Host check of the page."""
+"""Gradio's own client calls the endpoints of the page, behind the login and the Host check of the page."""
 
 from __future__ import annotations
 

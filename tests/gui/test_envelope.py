@@ -1,4 +1,4 @@
-"""Whatever reaches the page's server over HTTP, broken requests are 4xx with one sentence in JSON, and the page goes on."""
+"""Broken HTTP requests to the page's server get a 4xx with one sentence in JSON, and the page continues."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HALF = "\\ud83d"
 
 
 def call(**changes: Any) -> dict[str, Any]:
-    """A call of ``jobs`` as the page's script sends it, with some fields changed."""
+    """A call of ``jobs`` in the form of the page's script, with some changed fields."""
     return {
         "session_hash": "s1",
         "component_id": 1,
@@ -83,7 +83,7 @@ BROKEN: dict[str, tuple[str | bytes, int]] = {
 
 @pytest.fixture
 def client(page: Page, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestClient]:
-    """A program that asks the page as it is served; an exception of the server is a 500."""
+    """A client of the page as served; an exception in the server is a 500."""
     monkeypatch.setattr(Context, "id", 0)  # the page's component is number 1, as in a new process
     blocks = build_app(page)
     blocks.auth, blocks.max_file_size = None, None

@@ -1,4 +1,4 @@
-"""Experiments: what is chosen, the plan before anything starts, what runs, and who has won."""
+"""Experiments: the selection, the plan before anything starts, the running work, and the winner."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SUITE = {"suite": "small-alone", "shown": "small-alone", "llm": "titan", "limit"
 
 
 def sweep(page: Page, **changes: Any) -> str:
-    """Choose a sweep of k, and of what else begins with "v:"; returns its plan."""
+    """Select a sweep of k, and of the other fields that begin with "v:"; return its plan."""
     page.open("experiments/list?kind=sweep")
     fields = {**SWEEP, **changes}
     varied = {name[2:]: fields[name] for name in fields if name.startswith("v:")}
@@ -47,7 +47,7 @@ def wait_for_jobs(page: Page) -> None:
 
 
 def ran(page: Page, **changes: Any) -> str:
-    """A sweep of k that has ended; returns the list of what is done."""
+    """A finished sweep of k; returns the list of finished experiments."""
     sweep(page, **changes)
     page.call("experiments.run", {**SWEEP, **changes})
     wait_for_jobs(page)
@@ -123,7 +123,7 @@ def test_the_plan_names_runs_questions_calls_and_price_before_anything_starts(pa
 def test_a_plan_never_says_that_a_tenth_of_the_answers_makes_a_larger_difference(
     page: Page,
 ) -> None:
-    sweep(page)  # the dataset that fits the index is chosen once, then the user's stays
+    sweep(page)  # the dataset that fits the index is selected once; afterwards the user's stays
     few = sweep(page, dataset="starter-qa", limit="12")
     assert re.search(
         r"12 questions show a difference of about \d\d\.\d points or more, if every change is", few
@@ -393,7 +393,7 @@ def test_a_damaged_experiment_is_a_marked_row_and_told_when_it_is_opened(page: P
 
 
 def suite(page: Page, **changes: Any) -> Any:
-    """Choose the small benchmark, and run it to its end."""
+    """Select the small benchmark, and run it to its end."""
     page.open("experiments/list?kind=suite")
     page.session("w").state(Design).suite = "small-alone"
     fields = {**SUITE, "name": "mine", "s:words": "short", "s:times": "2", **changes}

@@ -1,4 +1,5 @@
-"""Whatever a dataset, corpus, reply, run, chain, experiment, file or model is called, it is text on the page, never an element."""
+"""Names and texts of datasets, corpora, replies, runs, chains, experiments, files and models are text on the page, never
+elements."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ from rallebench.gui.patches import Patch
 from rallebench.services.workbench import Workbench
 
 AWAY = {"runs.mlflow", "models.find", "agent.run", "experiments.run", "data.verify"}
-"""Actions that start servers, ask other servers, or take long."""
+"""Actions that start servers, contact other servers, or take long."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 
 
 def browser_html(patch: Patch) -> Shown:
-    """HTML that the browser receives."""
+    """HTML as received by the browser."""
     sent = patch.to_json()
     panels = [sent.get(name, "") for name in ("dialog", "drawer", "chain", "undo")]
     return Shown("".join([*panels, *(part for key, part in sent.items() if key[0] == "#")]))

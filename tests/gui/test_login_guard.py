@@ -1,4 +1,4 @@
-"""Behind a login nothing but the login answers; wrong passwords are slowed, then locked, for each address alone."""
+"""Behind a login nothing but the login answers; wrong passwords are slowed, then locked, per address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RIGHT, WRONG = {"username": "me", "password": "sécret"}, {"username": "me", "pa
 
 
 class Clock:
-    """A time that a test sets, and the pauses that were made."""
+    """A clock that a test sets, and the recorded pauses."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -48,7 +48,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def application(page: Page, clock: Clock) -> Iterator[App]:
-    """The page as it is served, behind a login."""
+    """The page as served, behind a login."""
     blocks = build_app(page)
     blocks.auth, blocks.auth_message = Credentials("me", "sécret"), None
     guard = Middleware(LoginGuard, throttle=Throttle(clock), sleep=clock.sleep)
@@ -61,7 +61,7 @@ def visitor(application: App, address: str = "192.0.2.1", **headers: str) -> Tes
 
 
 def routes(application: App) -> list[tuple[str, str]]:
-    """(method, path) of all that the application has, with a word in place of each parameter."""
+    """(method, path) of all routes of the application, with a word in place of each parameter."""
     paths = application.openapi()["paths"]
     listed = [(method.upper(), path) for path, methods in paths.items() for method in methods]
     return [(m, p.replace("{", "").replace("}", "").replace(":path", "")) for m, p in listed]

@@ -1,4 +1,4 @@
-"""A reply's Markdown becomes HTML of few tags, in which nothing loads by itself."""
+"""A reply's Markdown becomes HTML with few tags, in which nothing loads by itself."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Tags(HTMLParser):
 
 
 def check(shown: str) -> Tags:
-    """Parse what the page gets. Fails at a tag, attribute or address that could load or run something."""
+    """Parse the HTML for the page. Fails at a tag, attribute or address that could load or run something."""
     tags = Tags(shown)
     for tag, attributes in tags.seen:
         assert TAGS.fullmatch(tag) and attributes.keys() <= ATTRIBUTES, (tag, attributes)

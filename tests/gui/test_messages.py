@@ -1,4 +1,4 @@
-"""Whatever a script sends to the page, the answer is one sentence or a patch, never an unexpected error."""
+"""Any message of a script to the page is answered with one sentence or a patch, never with an unexpected error."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_an_unknown_workflow_is_refused_and_not_kept(page: Page) -> None:
 
 
 QUIET = {"runs.mlflow", "models.find", "agent.run", "experiments.run", "models.load", "data.build"}
-"""Actions that start servers or jobs, or ask other servers."""
+"""Actions that start servers or jobs, or contact other servers."""
 FIELDS = [
     "id",
     "name",

@@ -1,4 +1,4 @@
-"""The frame: addresses, actions, streams, errors, and values that no two windows share."""
+"""The frame: addresses, actions, streams, errors, and values that windows do not share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_an_unknown_address_opens_build_and_says_so(page: Page) -> None:
 
 def test_every_view_opens_in_a_new_window(page: Page) -> None:
     for view in page.views:
-        if not view.startswith("build/one"):  # opening it executes the starter
+        if not view.startswith("build/one"):  # opening it runs the starter
             try:
                 assert page.open(view, window=view), view
             except UsageError as error:  # a view of one object needs its name
@@ -258,7 +258,7 @@ SUFFIXES = {
     *("bib", "css", "csv", "db", "html", "ini", "js", "json", "jsonl", "log", "md", "pdf", "png"),
     *("py", "svg", "tex", "toml", "tsv", "txt", "xml", "yaml", "yml", "zip"),
 }
-"""Ends of the names of files, which a place may write as a constant, too: ``notes.md``."""
+"""Suffixes of files, which a place may write as a constant, too: ``notes.md``."""
 
 
 def test_every_button_of_the_page_has_a_handler(page: Page) -> None:

@@ -1,4 +1,4 @@
-"""Patches are merged so that later parts win, and addresses are read as they are written."""
+"""Patches are merged so that later parts win, and addresses are read as written."""
 
 from __future__ import annotations
 

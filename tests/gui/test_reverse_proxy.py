@@ -27,7 +27,7 @@ def location(server: str) -> str:
 
 
 def configuration(folder: Path, port: int, block: str) -> str:
-    """A whole configuration that needs no rights and writes only to ``folder``."""
+    """A complete configuration that needs no privileges and writes only to ``folder``."""
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     paths = "\n".join(f"  {kind}_temp_path {folder}/{kind};" for kind in kinds)
     return f"""\
@@ -73,10 +73,10 @@ def test_the_page_works_under_a_path(proxied: tuple[str, Path], browser: Any) ->
         visitor.wait_for_selector("#v-build-one")
         visitor.evaluate("location.hash = '#/runs/list'")
         visitor.wait_for_selector("#v-runs-list:not([hidden])")
-        # While the visitor is there: what is under way when he leaves is logged as 499.
+        # While the visitor is there: requests in progress at the end are logged as 499.
         lines = (folder / "access.log").read_text().splitlines()
     asked = [(line.split('"')[1].split()[1], line.split('"')[2].split()[0]) for line in lines]
-    asked = [pair for pair in asked if pair[0] != "/favicon.ico"]  # browsers ask every site for it
+    asked = [pair for pair in asked if pair[0] != "/favicon.ico"]  # browsers always request it
     assert len(asked) > 5
     assert all(path.startswith("/bench/") for path, _ in asked)
     assert not [pair for pair in asked if pair[1].startswith(("4", "5"))]

@@ -36,7 +36,7 @@ SECOND = "read-tiny-qa-20260101-120000"
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
-    """A page over two finished runs: ``first`` of the chain, and one with k 1 and an echo whose name the program made."""
+    """A page over two finished runs: ``first`` of the chain, and one with k 1 and an echo under an automatic name."""
     with opened_page(tmp_path_factory.mktemp("runs") / "workspace") as page:
         run_of(page.workbench, "first")
         run_of(page.workbench, SECOND, llm="echo", settings=("k=1",))
@@ -263,7 +263,7 @@ def test_a_deleted_run_comes_back_from_the_bin(ran: Page) -> None:
     count = len(run_list.in_bin(ran.workbench.workspace))
     assert "first tiny-qa" in texts(drawer) and texts(drawer).endswith(f"Empty the bin ({count})")
     assert f"Delete {plural(count, 'run')} in the bin for good?" in drawer
-    ran.open("runs/list")  # the other run is still told apart from the one in the bin
+    ran.open("runs/list")  # the other run still has another name than the one in the bin
     assert "read · k 1 · echo" in text_of(ran, f"runs/run?id={SECOND}")
     for gone in (
         ran.open("runs/run?id=first"),

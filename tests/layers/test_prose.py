@@ -135,7 +135,7 @@ DONE = frozenset(
 """Packages and their tests (``rallebench/llms``, ``tests/llms``) without any finding."""
 CEILINGS = {
     "rallebench": {"opening": 0, "participle": 0, "name in _of": 0, "phrase": 0},
-    "programs": {"opening": 28, "participle": 156, "name in _of": 57, "phrase": 22},
+    "programs": {"opening": 0, "participle": 156, "name in _of": 57, "phrase": 11},
     "documents": {"phrase": 0},
 }
 """Findings in the packages that are not done, in tests and tools, and in the documents. These numbers may only fall."""

@@ -1,4 +1,4 @@
-"""The generated parts of the manual are what the code says now."""
+"""The generated parts of the manual are up to date with the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The training program: what it learns from, what it never sees, and that it repeats itself."""
+"""The training program: its training data, the data it must never see, and its reproducibility."""
 
 from __future__ import annotations
 
@@ -278,7 +278,7 @@ def test_one_command_makes_the_mean_of_trainings_and_a_card_and_goes_on_where_it
     flags = ["--data", str(write_sets(tmp_path / "sets")), "--seed", "1"]
     for path in (out, again):
         path.parent.mkdir()
-        work = ["--work", str(tmp_path / "work")]  # the second time every training is done already
+        work = ["--work", str(tmp_path / "work")]  # the second time all trainings are finished
         assert program.main([*flags, *work, "--out", str(path)]) == 0
     (kept, about), (same, of_same) = (delta.read(path, WEIGHTS_SHA256) for path in (out, again))
     assert about == of_same and all(np.array_equal(kept[name], same[name]) for name in kept)

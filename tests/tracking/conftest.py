@@ -38,5 +38,5 @@ def new_run(workspace: Path, request: pytest.FixtureRequest) -> Callable[..., Ru
 
 @pytest.fixture(autouse=True)
 def no_other_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever runs the tests may track elsewhere."""
+    """Ignore a tracking address in the tester's environment."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)

@@ -1,4 +1,4 @@
-"""MLflow's SQLite file is whole at every moment: made and migrated beside, whatever interrupts that."""
+"""MLflow's SQLite file is whole at every moment: it is made and migrated in a copy, and any interruption is harmless."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def with_a_run(path: Path) -> Path:
 
 
 def half_migrated(path: Path) -> Path:
-    """As a killed process leaves it: a table of the next revision is there, the revision is not."""
+    """The state after a killed process: a table of the next revision exists, the revision does not."""
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("CREATE TABLE logged_models (model_id TEXT)")
     return path
@@ -129,7 +129,8 @@ def test_a_whole_database_is_not_written_to(workspace: Path, tmp_path: Path) -> 
 
 
 def interrupted(folder: Path, number: int, size: int) -> bool:
-    """A set-up in another process, sent signal ``number`` once its file has ``size`` bytes; whether the signal ended it."""
+    """A set-up in another process, which gets signal ``number`` once its file has ``size`` bytes. True if the signal ended
+    it."""
     command = [sys.executable, "-c", SET_UP, default_uri(folder)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         part = beside(folder / "mlflow.db")
@@ -153,7 +154,7 @@ def test_an_interrupted_set_up_is_made_good_by_the_next(tmp_path: Path) -> None:
         for _ in range(10):
             if interrupted(tmp_path, number, size):
                 break
-            (tmp_path / "mlflow.db").unlink()  # it was over before the signal came
+            (tmp_path / "mlflow.db").unlink()  # the process ended before the signal
         else:
             pytest.fail(f"signal {number} never came in time")
     assert connect(default_uri(tmp_path)).create_experiment("mine")

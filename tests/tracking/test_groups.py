@@ -1,4 +1,4 @@
-"""Several runs below one: found again, not doubled, with the verdict and a table of the variants."""
+"""Several runs below one parent: found again, not duplicated, with the verdict and a table of the variants."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def traces_of(client: Any, run_id: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def run(workspace: Path, client: Any) -> Any:
-    """The run folder "shown", of six questions of which one failed, as MLflow's run."""
+    """The run folder "shown", with six questions and one failure, as MLflow's run."""
     folder = make_run(workspace / "runs", "shown")
     waterfall = {"right": 4, "not_retrieved": 0}
     where = {"workspace": workspace, "tracking_uri": default_uri(workspace)}
@@ -115,7 +115,7 @@ def test_the_experiment_shows_our_metrics_as_columns_and_a_run_links_back_to_our
 ) -> None:
     view = json.loads(client.get_experiment(run.info.experiment_id).tags[VIEW_TAG])
     assert view["selectedColumns"][:2] == ["metrics.`em`", "metrics.`f1`"]
-    assert {"em", "recall_at_5"} <= run.data.metrics.keys()  # what the columns name exists
+    assert {"em", "recall_at_5"} <= run.data.metrics.keys()  # the selected columns exist
     address = "http://127.0.0.1:7870/#/runs/run?id=shown"
     assert f"[Open in rallebench]({address})" in run.data.tags["mlflow.note.content"]
     link = read_link(workspace / "runs" / "shown")
@@ -284,7 +284,7 @@ def test_a_trace_has_the_chain_at_its_root_and_a_span_per_step_with_its_time_and
     assert (llm.attributes["cached"], retriever.attributes["cached"]) == (True, False)
     tokens = {"input_tokens": 40, "output_tokens": 3, "total_tokens": 43}
     assert trace.info.token_usage == llm.attributes["mlflow.chat.tokenUsage"] == tokens
-    # each lasts as long as its step took, and the last ends when the answer came
+    # each lasts as long as its step, and the last ends with the answer
     lengths = [(span.end_time_ns - span.start_time_ns) / 1e9 for span in spans]
     assert lengths == pytest.approx([1.75, 0.25, 1.5])
     assert retriever.end_time_ns == llm.start_time_ns
@@ -527,7 +527,7 @@ def test_an_error_text_hides_the_password_of_the_tracking_uri() -> None:
     )
 
 
-# where it goes
+# address of the tracking server
 
 
 def test_the_tracking_uri_is_the_setting_then_the_environment_then_the_workspace(
@@ -565,7 +565,7 @@ def test_importing_the_tracking_package_does_not_import_mlflow() -> None:
 
 
 def sentence_of(folder: RunFolder, workspace: Path, uri: str | None = None) -> str:
-    """The one sentence that logging ends with; it came within seconds and the results still stand."""
+    """The final sentence of logging, which arrives within seconds and leaves the results intact."""
     started = time.monotonic()
     with pytest.raises(BackendError) as raised:
         log_run(folder.path, workspace=workspace, tracking_uri=uri)
@@ -596,7 +596,7 @@ def sentence_of(folder: RunFolder, workspace: Path, uri: str | None = None) -> s
 def test_a_place_that_cannot_be_used_is_one_sentence_without_the_password(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uri: str, sentence: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)  # MLflow makes a folder of some addresses, below the current one
+    monkeypatch.chdir(tmp_path)  # MLflow turns some addresses into a folder below the current one
     (tmp_path / "letter.db").write_text("This is a letter, not a database. " * 100)
     folder = make_run(workspace / "runs", f"nowhere {tmp_path.name}")
     told = sentence_of(folder, workspace, uri.format(tmp=tmp_path, workspace=workspace))

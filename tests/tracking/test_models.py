@@ -1,4 +1,4 @@
-"""A tuned chain as a model of MLflow's: it answers as Chat does, and holds no secret."""
+"""A tuned chain as an MLflow model: it answers as Chat does, and contains no secret."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ EARLIER = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A workspace whose chains answer with the titles that they find; one of them reads the conversation."""
+    """A workspace with chains that answer with the found titles; one of them reads the conversation."""
     folder = make_workspace(tmp_path_factory.mktemp("models") / "workspace")
     echo = {"kind": "generate", "template": "{history} | {response[0]}", "target": "echo"}
     found = {"kind": "retrieve", "template": "{question}", "target": "tiny", "k": 2}
@@ -76,7 +76,7 @@ def address(workspace: Path, model: str) -> Iterator[str]:
 
 
 def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
-    """What Chat answers."""
+    """The answer of Chat."""
     workbench = Workbench(place)
     chain = workbench.workspace.chain("told")
     earlier = [Message(turn["role"], turn["content"]) for turn in history]
@@ -88,7 +88,7 @@ def chatted(place: Path, text: str, history: list[dict[str, str]]) -> str:
     return episode.answer
 
 
-@pytest.mark.filterwarnings("ignore::Warning")  # of MLflow's and pydantic's, in loading any model
+@pytest.mark.filterwarnings("ignore::Warning")  # from MLflow and pydantic, while any model loads
 def test_a_loaded_model_answers_as_chat_does(place: Path, address: str) -> None:
     import mlflow
     from pandas import DataFrame
@@ -121,7 +121,7 @@ def test_the_same_run_again_keeps_its_model_and_the_model_knows_its_run(
 def test_a_logged_model_holds_the_chain_and_neither_secrets_nor_the_workspaces_place(
     client: Any, place: Path, model: str
 ) -> None:
-    # Whichever test was first to log to that database made the experiment, and so chose where its artifacts lie.
+    # The first test that logged to that database made the experiment, and so chose the place of its artifacts.
     where = client.get_logged_model(model.removeprefix("models:/")).artifact_location
     folder = Path(url2pathname(urlsplit(where).path))
     chain = json.loads((folder / "artifacts" / "chain.json").read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""MLflow's page: starts on loopback, is there once, ends with the program."""
+"""MLflow's page starts on loopback, runs once, and ends with the program."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def guarded(tmp_path: Path, code: str) -> list[str]:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process lives; one that only waits to be collected does not."""
+    """Return whether a process is running; a zombie is not."""
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
@@ -88,7 +88,7 @@ def test_the_page_is_found_by_another_program_there(workspace: Path, page: UISer
 
 
 def status(url: str, **headers: str) -> int:
-    """Of a POST that looks for experiments."""
+    """The status of a POST that searches experiments."""
     path = f"{url}/api/2.0/mlflow/experiments/search"
     request = urllib.request.Request(
         path, b'{"max_results": 1}', {"Content-Type": "application/json", **headers}

@@ -1,4 +1,4 @@
-"""Actions are read in the ways in which models write them, and nothing else is taken for one."""
+"""Actions are recognised in the ways that models write them, and nothing else is taken for an action."""
 
 from __future__ import annotations
 

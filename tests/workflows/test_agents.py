@@ -54,7 +54,7 @@ ON_TINY = "--env wikipedia --retriever tiny"
 
 
 def sent(workflow: str, env: str, workspace: Path, **given: Any) -> str:
-    """All that a workflow sends the model first: messages with their roles, functions, settings."""
+    """Everything that a workflow sends the model first: messages with their roles, functions, settings."""
     agent = prepare_agent(
         WorkspaceFolder(workspace), workflow, env, "agent", given, allow_python=True
     )

@@ -1,4 +1,4 @@
-"""The property worth most: for every workflow the loop over many questions and the runner of one end alike."""
+"""The most valuable property: for every workflow the loop over many questions and the single runner end alike."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ QUESTIONS = tuple(
 
 
 def scripted(request: Generate) -> Line:
-    """A model that behaves as the question says: it searches once and finishes, or never, or says nothing …"""
+    """A model that follows the question: it searches once and finishes, or never finishes, or says nothing …"""
     text = "\n".join(message.content for message in request.messages)
     question = next(question for question in QUESTIONS if question.text in text)
     kind, prompt = question.text.split(" ")[0], request.messages[-1].content
@@ -70,7 +70,7 @@ def test_batched_and_single_runs_end_alike(workflow: str, own: dict[str, bool]) 
         assert isinstance(episode, Episode)
         single[question.qid] = ended(episode)
     together, cache = backends(), ReplyCache(None)
-    for _ in range(2):  # the second time everything but the programs comes from memory
+    for _ in range(2):  # the second time everything but the programs comes from the cache
         found = {
             e.qid: e
             for e in loop.run(

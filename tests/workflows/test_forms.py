@@ -1,4 +1,5 @@
-"""The forms of an agent's replies: whatever has one is an action that can be read, and a model that enforces none is asked as ever."""
+"""The formats of an agent's replies: every reply in the format is a readable action, and models without formats are asked
+as before."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ SCRIPTS: dict[str, list[Any]] = {
 
 
 class Model(Scripted):
-    """A scripted model that may enforce forms."""
+    """A scripted model that may enforce formats."""
 
     def __init__(self, script: Any, forces_formats: bool) -> None:
         super().__init__(script)

@@ -1,4 +1,4 @@
-"""ReAct and its kin, played with scripted replies: every branch of the loop, every way to end."""
+"""ReAct and similar agents, played with scripted replies: every branch of the loop, every way to end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gold pages that an index lacks are told before anything is loaded or asked: for runs, sweeps and suites, on the page and in the terminal."""
+"""Gold pages missing from an index are reported before anything is loaded: for runs, sweeps and suites, on the page and in
+the terminal."""
 
 from __future__ import annotations
 

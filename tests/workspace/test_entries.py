@@ -1,4 +1,4 @@
-"""The entries of models and combinations: a change loses none that another makes at the same time."""
+"""The entries of models and combinations: a change preserves simultaneous changes of others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_two_changes_at_the_same_time_are_both_kept(tmp_path: Path) -> None:
     with changing(tmp_path / "llms.json", read_llm_entries) as models:
         other.start()
         models["first"] = ECHO
-        other.join(0.2)  # it waits for this change
+        other.join(0.2)  # the other change waits for this one
     other.join(10)
     assert read_llm_entries(tmp_path / "llms.json") == {"first": ECHO, "second": ECHO}
 

@@ -1,4 +1,4 @@
-"""RaLLe's six base settings files: read unchanged, and honest about what cannot be used."""
+"""RaLLe's six base settings files are read unchanged, and unusable parts are named."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from rallebench.experiments.benchmarks.mtrag import suite as mtrag
 
 @pytest.fixture
 def like_the_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small sets count as those of the printed figures, which then stand beside ours."""
+    """Count small sets as those of the printed figures, so that these are shown beside ours."""
     for module in (beir, browsecomp, mtrag):
         monkeypatch.setattr(module, "unlike", lambda *_: "")
         monkeypatch.setattr(module, "why_unverified", lambda *_, **__: "")

@@ -1,4 +1,4 @@
-"""Articles come from a folder, a list, a corpus or a dump; what cannot be read is counted."""
+"""Articles come from a folder, a list, a corpus or a dump; unreadable ones are counted."""
 
 from __future__ import annotations
 

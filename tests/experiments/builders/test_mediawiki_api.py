@@ -1,4 +1,5 @@
-"""Random articles of a MediaWiki's API, played by a server that follows its documentation: busy, in error, in pieces, or gone."""
+"""Random articles from a MediaWiki's API. A test server follows its documentation: busy, with errors, in pieces, or
+gone."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def parse_query(handler: Handler) -> dict[str, str]:
 
 
 def wiki(handler: Handler) -> None:
-    """Four pages in one order, each draw from the next on; the second has no text, and every one another revision."""
+    """Four pages in a fixed order, with a new start for each draw. The second has no text, and each one has its own
+    revision."""
     query, owner = parse_query(handler), handler.owner
     if query.get("list") == "random":
         start = owner.draws = getattr(owner, "draws", -1) + 1  # type: ignore[attr-defined]
@@ -43,7 +45,7 @@ def wiki(handler: Handler) -> None:
 
 
 def answer_articles(reply: Any) -> Behaviour:
-    """The wiki, but a question about a page is answered so."""
+    """The wiki, with this answer to questions about a page."""
     return lambda handler: (wiki if "list" in parse_query(handler) else send_json(reply))(handler)
 
 
@@ -57,7 +59,7 @@ def api_address(server: Loopback) -> str:
 
 @pytest.fixture
 def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The seconds that would have been waited."""
+    """The seconds of the omitted waits."""
     waited: list[float] = []
     monkeypatch.setattr(_mediawiki_api, "_pause", waited.append)
     return waited
@@ -198,7 +200,7 @@ REFUSALS: Mapping[str, tuple[Behaviour, str]] = {
 
 
 def cut(handler: Handler) -> None:
-    """Half of what was promised."""
+    """Half of the promised bytes."""
     handler.start(200, {"Content-Type": "application/json", "Content-Length": "1000"})
     handler.wfile.write(b'{"query": {"random"')
     handler.drop()

@@ -1,4 +1,4 @@
-"""Replies of models are read whatever stands around their content, and are None if unclear."""
+"""Replies of models are read despite any text around their content, and are None if unclear."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_a_template_gives_these_questions_and_counts_the_others(
     questions: dict[str, tuple[str, ...]],
     left_out: dict[str, int],
 ) -> None:
-    """Ambiguous questions, second hops, the best row, counts; of two authors of a name no question is made."""
+    """Ambiguous questions, second hops, the best row, counts. Two authors with one name give no question."""
     done = build_templates(folder, template, several=several)
     answers = {
         part: answers
@@ -320,7 +320,7 @@ def test_bad_rows_end_it_with_their_line_or_are_left_out_if_chosen(folder: Path)
 
 
 def test_a_making_that_died_while_it_wrote_its_files_can_be_made_again(folder: Path) -> None:
-    """As after kill -9: the dataset is there, its sha256 was not recorded yet."""
+    """After kill -9: the dataset exists, but its sha256 was not recorded yet."""
     template = {"table": "books", "question": "Who wrote {title} in {year}?", "answer": "author"}
     first = build_templates(folder, template)
     questions = Path(first.files[0])

@@ -1,4 +1,4 @@
-"""A finished index finds its own passages, whatever its kind holds open."""
+"""A finished index finds its own passages, for every kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rallebench.workspace.indexes import checks
 
 
 class Plain:
-    """An index kind as its protocol asks for it: its retrievers have no ``close``."""
+    """An index kind with the minimum of the protocol: its retrievers have no ``close``."""
 
     def open(self, name: str, folder: Path, manifest: Any, encoder: Any) -> InMemory:
         return InMemory(tuple(PassageStore(folder)), name)
@@ -62,7 +62,7 @@ def test_a_graph_that_does_not_lead_to_a_passage_is_marked_by_its_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     corpus = crowd(tmp_path)
-    with monkeypatch.context() as patched:  # as another program builds: copies in the graph
+    with monkeypatch.context() as patched:  # copies in the graph, as another program builds it
         patched.setattr(copies, "_alike", lambda keys: iter(()))
         manifest = built(tmp_path / "indexes", "x", corpus, "hnsw", encoder=Hashing())
     assert (
@@ -74,7 +74,7 @@ def test_a_graph_that_does_not_lead_to_a_passage_is_marked_by_its_build(
 
 
 class Rotated:
-    """An index kind that gives every passage's neighbours in the corpus, never the passage itself."""
+    """An index kind that gives neighbours of each passage in the corpus, never the passage itself."""
 
     exact = False
 

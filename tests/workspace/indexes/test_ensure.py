@@ -1,4 +1,4 @@
-"""Indexes by what they are: found under any name, built once, and no text encoded twice by one encoder."""
+"""Indexes by their recipe: found under any name, built once, and no text encoded twice by one encoder."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def test_what_cannot_be_an_index_is_refused_before_anything_is_read(
     assert not (workspace.path / "cache").exists()
 
 
-# what is kept
+# stored results of builds
 
 
 def test_what_is_kept_is_listed_and_can_be_deleted(
@@ -256,7 +256,7 @@ def test_the_mark_of_a_process_that_died_is_taken_away(
     prepared(workspace, of(workspace, 5), encoder)
     (first, *_) = cache_entries(workspace)
     mark = workspace.path / "cache" / ".prepared.99999-1.use"
-    mark.touch()  # that nobody holds
+    mark.touch()  # a mark without a holder
     assert "Deleted" in delete_stored(workspace, first.key)
     assert not mark.exists()
 

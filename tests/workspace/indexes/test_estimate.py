@@ -1,4 +1,4 @@
-"""What a build will take is told before it: close to what it took, and with a warning where it does not fit."""
+"""The cost of a build is estimated in advance, close to the real one, with a warning if it exceeds the machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 PASSAGES = 3000
 SLOW = ("diskann", "diskann-memory")
-"""They start a process of their own that takes seconds; the others show that the sums are right."""
+"""Kinds that start a process of their own for seconds; the others show that the sums are right."""
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Workbench:
 
 
 def estimated(bench: Workbench, corpus: str | Path, kind: str, **more: Any) -> BuildEstimate:
-    """The estimate with the small encoder, the sentences before it left out."""
+    """The estimate with the small encoder, without the sentences before it."""
     found = list(bench.data.estimate_build(str(corpus), kind, **{"encoder": "hashing", **more}))[-1]
     assert isinstance(found, BuildEstimate)
     return found

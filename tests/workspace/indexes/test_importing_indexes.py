@@ -1,4 +1,4 @@
-"""What RaLLe, Faiss and DiskANN made of a corpus becomes an index of ours, or is refused in a sentence."""
+"""Indexes of RaLLe, Faiss and DiskANN become indexes of ours, or are refused in a sentence."""
 
 from __future__ import annotations
 

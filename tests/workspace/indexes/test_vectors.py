@@ -1,4 +1,4 @@
-"""Passages are encoded once, shard by shard; whatever happens in between, the vectors are the same."""
+"""Passages are encoded once, shard by shard, with the same vectors after any interruption."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SHA = "0" * 64
 
 
 class Counting(Hashing):
-    """Keeps every text that it is asked to encode; ``stop_at``: the call with this number fails."""
+    """Records every text to encode; ``stop_at``: the number of the call that fails."""
 
     def __init__(self, stop_at: int = 0) -> None:
         self.seen: list[str] = []
@@ -91,7 +91,7 @@ def lines(cache: Path) -> list[dict[str, Any]]:
     ]
 
 
-# ── what comes out ───────────────────────────────────────────────────────────
+# ── the vectors ──────────────────────────────────────────────────────────────
 
 
 def test_the_vectors_are_those_of_title_and_text_in_order(tmp_path: Path, expected: Any) -> None:
@@ -283,7 +283,7 @@ def test_mending_a_shard_does_not_touch_the_file_that_an_index_shares(tmp_path: 
 
 
 class Broken(Hashing):
-    """Gives no numbers for some texts."""
+    """Gives NaN for some texts."""
 
     def __init__(self, value: float, bad: str) -> None:
         self.value, self.bad = value, bad
@@ -351,7 +351,7 @@ def test_whoever_asks_meanwhile_gets_the_same_vectors(tmp_path: Path, expected: 
     np.testing.assert_array_equal(encode(tmp_path)[1].vectors, expected)
 
 
-# ── what is kept ─────────────────────────────────────────────────────────────
+# ── the cache ────────────────────────────────────────────────────────────────
 
 
 def test_kept_vectors_are_listed_with_their_size_and_deleted_by_their_key(tmp_path: Path) -> None:
@@ -417,7 +417,7 @@ def test_a_damaged_header_of_vectors_is_encoded_anew(
 
 
 class Typed(Hashing):
-    """An encoder whose "bfloat16" is faster (fewer seconds a text) and noisier, as a test says."""
+    """An encoder with a faster (fewer seconds per text) and noisier "bfloat16", as the test sets it."""
 
     fast_dtypes = ("bfloat16",)
 
