@@ -1,1 +1,3 @@
-"""The page: a thin view. A handler reads fields, makes one call of the services, and draws the result with a pure view."""
+"""The page. It is a thin view: a handler reads fields, makes one call of the services, and draws the result with a
+pure view.
+"""

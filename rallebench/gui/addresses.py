@@ -1,4 +1,4 @@
-"""The addresses of the page's views: their values, read from an address and written as one."""
+"""The addresses of the page's views: parse an address into values, and format values as an address."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ AnyQuery = TypeVar("AnyQuery", bound="Query")
 
 @dataclass(frozen=True)
 class Query:
-    """The values of an address, or the key of a windowed list; a subclass names them.
+    """The values of an address, or the key of a windowed list. Subclasses name the values.
 
-    All are texts, "" if absent, but for a tuple ``r``, whose texts are ``r0``, ``r1`` and so on.
+    All values are texts, "" if absent. The exception is a tuple ``r``, whose texts are ``r0``, ``r1`` and so on.
 
     >>> @dataclass(frozen=True)
     ... class Index(Query):
@@ -33,7 +33,7 @@ class Query:
 
     @classmethod
     def read(cls: type[AnyQuery], values: Mapping[str, Scalar]) -> AnyQuery:
-        """The values that this query knows."""
+        """Read the values that this class names and ignore others."""
         texts = {name: "" if value is None else str(value) for name, value in values.items()}
         return cls(
             **{
@@ -46,7 +46,7 @@ class Query:
         )
 
     def values(self) -> dict[str, Any]:
-        """The texts that are not empty, by name, as the data of a button takes them, too."""
+        """The non-empty texts by name, as a button's data uses them too."""
         texts = dict[str, Any]()
         for part in fields(self):
             value = getattr(self, part.name)
@@ -73,7 +73,9 @@ def _read_numbered(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class QuestionAddress(Query):
-    """A chain on one question. ``set``: its dataset; ``q``: the id of the question; ``ask``: a typed one; ``run``, ``chain``: the source of the chain."""
+    """A chain on one question. ``set``: the question's dataset; ``q``: the id of the question; ``ask``: a typed
+    question; ``run``, ``chain``: the source of the chain.
+    """
 
     VIEW = "build/one"
     set: str = ""
@@ -85,7 +87,7 @@ class QuestionAddress(Query):
 
 @dataclass(frozen=True)
 class GridAddress(Query):
-    """A grid of variants; ``q``: ids of questions, separated by commas."""
+    """A grid of variants. ``q``: ids of questions, separated by commas."""
 
     VIEW = "build/few"
     q: str = ""
@@ -93,7 +95,7 @@ class GridAddress(Query):
 
 @dataclass(frozen=True)
 class AgentAddress(Query):
-    """An episode; ``run`` and ``q``: one of a run."""
+    """An episode. ``run`` and ``q``: an episode from a run."""
 
     VIEW = "build/agent"
     run: str = ""
@@ -102,7 +104,7 @@ class AgentAddress(Query):
 
 @dataclass(frozen=True)
 class RunsAddress(Query):
-    """The list of runs; ``new``: with the dialog of a new run."""
+    """The list of runs. ``new``: open the dialog for a new run."""
 
     VIEW = "runs/list"
     new: str = ""
@@ -110,7 +112,7 @@ class RunsAddress(Query):
 
 @dataclass(frozen=True)
 class RunAddress(Query):
-    """A run. ``part``: its section; ``only``, ``words``: the filter of its questions; ``q``: the opened one."""
+    """A run. ``part``: its section; ``only``, ``words``: the filter of its questions; ``q``: the open question."""
 
     VIEW = "runs/run"
     id: str = ""
@@ -122,7 +124,7 @@ class RunAddress(Query):
 
 @dataclass(frozen=True)
 class ExperimentsAddress(Query):
-    """The steps of a new experiment. ``paper``: of a published benchmark; ``run``: the run of baselines."""
+    """The steps of a new experiment. ``paper``: the paper of a published benchmark; ``run``: the run for baselines."""
 
     VIEW = "experiments/list"
     kind: str = ""
@@ -144,7 +146,7 @@ class ExperimentAddress(Query):
 
 @dataclass(frozen=True)
 class PaperTableAddress(Query):
-    """A table of a paper, or all of them."""
+    """A table of a paper; without one, all tables."""
 
     VIEW = "experiments/published"
     table: str = ""
@@ -152,7 +154,7 @@ class PaperTableAddress(Query):
 
 @dataclass(frozen=True)
 class CorpusAddress(Query):
-    """The passages of a corpus. ``find``: their filter; ``q``: the opened one."""
+    """The passages of a corpus. ``find``: the filter; ``q``: the open passage."""
 
     VIEW = "data/corpus"
     id: str = ""
@@ -162,7 +164,7 @@ class CorpusAddress(Query):
 
 @dataclass(frozen=True)
 class DatasetAddress(Query):
-    """The records of a dataset. ``find``: their filter; ``q``: the opened one."""
+    """The records of a dataset. ``find``: the filter; ``q``: the open record."""
 
     VIEW = "data/dataset"
     id: str = ""
@@ -172,7 +174,7 @@ class DatasetAddress(Query):
 
 @dataclass(frozen=True)
 class IndexAddress(Query):
-    """An index and a search. ``set``, ``q``: the question whose gold is marked."""
+    """An index and a search. ``set``, ``q``: the question whose gold is highlighted."""
 
     VIEW = "data/index"
     id: str = ""
@@ -183,7 +185,7 @@ class IndexAddress(Query):
 
 @dataclass(frozen=True)
 class BuilderAddress(Query):
-    """A builder, or a begun dataset. ``which``: the rows of its ``stage``."""
+    """A builder, or a dataset being built. ``which``: the rows of its ``stage``."""
 
     VIEW = "data/builder"
     id: str = ""
@@ -202,7 +204,7 @@ class ModelAddress(Query):
 
 @dataclass(frozen=True)
 class ComparisonAddress(Query):
-    """Runs ``a`` and ``b``, or several as ``r``; ``metric``: the deciding one."""
+    """Runs ``a`` and ``b``, or several as ``r``. ``metric``: the deciding metric."""
 
     VIEW = "runs/compare"
     a: str = ""

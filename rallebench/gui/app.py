@@ -1,4 +1,4 @@
-"""Draw the page and serve it, on loopback unless a login is demanded."""
+"""Draw the page and serve it. Addresses other than loopback require a login."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ PANELS = Markup().join(
 
 
 def build_app(page: Page) -> gr.Blocks:
-    """The whole page as one Gradio component; its script calls the server functions of ``gui.frame``. Loads no model."""
+    """Return the whole page as one Gradio component; its script calls the server functions of ``gui.frame``. Loads
+    no model.
+    """
     with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(
             skeleton(page),
@@ -90,7 +92,9 @@ def build_app(page: Page) -> gr.Blocks:
 
 
 def server_functions(page: Page) -> list[Callable[[object], Any]]:
-    """The functions that the script may call, by name. Gradio marks each function, and cannot mark a method."""
+    """Return the functions that the script may call, by name. They are functions because Gradio marks each of them,
+    which it cannot do with methods.
+    """
 
     def jobs(message: object) -> dict[str, Any]:
         return job_news(page.workbench).to_json()
@@ -108,7 +112,8 @@ def server_functions(page: Page) -> list[Callable[[object], Any]]:
 def refuse_problem(answer: Patch | Rows) -> dict[str, Any]:
     """Return an answer as JSON.
 
-    Raises HTTPException with the patch if the action was refused: 400, or 500 for a bug; ``refusals.js`` shows it.
+    If the action was refused, raises HTTPException with the patch: status 400, or 500 for a bug. ``refusals.js``
+    shows the patch.
     """
     value = answer.to_json()
     if isinstance(answer, Rows) or not answer.problem:
@@ -118,25 +123,25 @@ def refuse_problem(answer: Patch | Rows) -> dict[str, Any]:
 
 
 def script(page: Page) -> str:
-    """The scripts of the frame and of all places; they start once all are loaded."""
+    """Return the scripts of the frame and of all places. They start once all of them are loaded."""
     first = {place.name: page.first_view(place.name) for place in page.places}
     return "\n".join([f"const FIRST = {json.dumps(first)};", *files("js", SCRIPTS), "begin();"])
 
 
 def style() -> Markup:
-    """The style sheets of the frame and of all places."""
+    """Return the style sheets of the frame and of all places."""
     return Markup("\n".join(files("css", STYLES)))
 
 
 def files(suffix: str, names: Sequence[str]) -> list[str]:
-    """The texts of the frame's files in the order of ``names``, then those of the places."""
+    """Return the frame's files in the order of ``names``, then the files of the places."""
     paths = [FOLDER / f"{name}.{suffix}" for name in names]
     paths += sorted((FOLDER / "places").glob(f"*.{suffix}"))
     return [path.read_text("utf-8") for path in paths]
 
 
 def theme() -> Any:
-    """A plain theme in the visitor's own fonts: the page needs no network."""
+    """Return a plain theme that uses the visitor's own fonts, so that the page needs no network."""
     return gr.themes.Base(
         font=["-apple-system", "BlinkMacSystemFont", "Segoe UI", "Roboto", "sans-serif"],
         font_mono=["SFMono-Regular", "Menlo", "Consolas", "monospace"],
@@ -144,7 +149,9 @@ def theme() -> Any:
 
 
 def login(args: argparse.Namespace, hosting: Hosting) -> tuple[str, str] | None:
-    """User and password from ``--auth`` or the environment. Raises UsageError if a public address has none."""
+    """Return the user and password from ``--auth`` or the environment. Raises UsageError if a public address has
+    none.
+    """
     text = args.auth or os.environ.get(AUTH_VARIABLE, "")
     user, colon, password = text.partition(":")
     if text and not (user and colon and password):
@@ -157,14 +164,16 @@ def login(args: argparse.Namespace, hosting: Hosting) -> tuple[str, str] | None:
 
 
 def check_address(host: str, port: int) -> int:
-    """The port to listen on: ``port``, or a free one for 0. Raises UsageError with the system's reason if it is taken."""
+    """Return the port to listen on: ``port``, or a free port for 0. Raises UsageError with the system's reason if it
+    is taken.
+    """
     try:
-        if not 0 <= port <= 65535:  # a lookup of the host would cut the port to 16 bits
+        if not 0 <= port <= 65535:  # resolving the host would truncate the port to 16 bits
             raise OverflowError("a port is a number from 0 to 65535")
         addresses = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
         kind, _, _, _, address = addresses[0]
         with socket.socket(kind, socket.SOCK_STREAM) as probe:
-            if os.name == "posix":  # the port of a server that just ended stays in TIME_WAIT
+            if os.name == "posix":  # after a server ends, its port stays in TIME_WAIT
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
             return int(probe.getsockname()[1])
@@ -176,14 +185,14 @@ def check_address(host: str, port: int) -> int:
 
 
 def serve(args: argparse.Namespace) -> None:
-    """Open the page and serve until Ctrl-C or SIGTERM, which end all work.
+    """Open the page and serve it until Ctrl-C or SIGTERM, which end all work.
 
     Raises UsageError for a bad address or a busy port.
     """
     hosting = read_hosting(args)
     auth = login(args, hosting)
     access = server_access(hosting.host, hosting.allowed)
-    os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # visitors cannot claim another address
+    os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # visitors cannot claim a different address
     port = check_address(hosting.host, hosting.port)
     reach_without_proxy(hosting.host)
     workbench = Workbench(
@@ -239,19 +248,19 @@ def serve(args: argparse.Namespace) -> None:
 
 
 def reach_without_proxy(host: str) -> None:
-    """Exempt this machine from the environment's proxy: Gradio requests its own page once at start-up."""
+    """Exempt this machine from the environment's proxy, because Gradio requests its own page once at start-up."""
     for variable in ("NO_PROXY", "no_proxy"):
         names = [os.environ.get(variable, ""), "127.0.0.1", "localhost", "::1", host.strip("[]")]
         os.environ[variable] = ",".join(filter(None, names))
 
 
 def _first_sentence(error: Exception) -> str:
-    """The first sentence of an error; Gradio's longer ones add advice about proxies and shared links."""
+    """Return the first sentence of an error; Gradio's longer errors add advice about proxies and shared links."""
     return str(error).split(". ")[0].removesuffix(".") or type(error).__name__
 
 
 def skeleton(page: Page) -> Markup:
-    """The page before any view is open."""
+    """Return the page before any view is open."""
     views = Markup().join(
         Markup('<section class="view" id="v-{}" hidden></section>').format(view.replace("/", "-"))
         for view in page.views
@@ -264,7 +273,7 @@ def skeleton(page: Page) -> Markup:
 
 
 def header(page: Page) -> Markup:
-    """The name of the program and of the workspace, the tabs, the chain and the jobs."""
+    """Return the name of the program and workspace, the tabs, the chain and the jobs."""
     workspace = page.workspace.path.resolve()
     brand = Markup(
         '<a class="brand" href="#/{}" title="rallebench {}">rallebench</a>\n'
@@ -283,7 +292,7 @@ def header(page: Page) -> Markup:
 
 
 def popups() -> Markup:
-    """The jobs and the keys, which open below their buttons."""
+    """Return the lists of jobs and shortcut keys, which open below their buttons."""
     keys = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(key, use) for key, use in KEYS)
     return Markup(
         '<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>\n'

@@ -1,4 +1,4 @@
-"""The content security policy of the page: a second wall behind the escaping."""
+"""The content security policy of the page: a second layer of protection in addition to escaping."""
 
 from __future__ import annotations
 
@@ -15,44 +15,47 @@ POLICY = (
     "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
     "object-src 'none'; frame-src 'none'; frame-ancestors {frames}; form-action 'self'; base-uri 'none'"
 )
-"""Only its own server's files; plots and downloads are data: and blob: addresses. Of scripts inside the page, only those
-that the server wrote into the same answer run, and the handler that saves a plot. Gradio compiles the page's script from
-text, hence 'unsafe-eval', and writes styles into the page."""
+"""Allows only files from its own server; plots and downloads use data: and blob: addresses. Of the scripts inside
+the page, only those written by the server into the same response run, as does the handler that saves a plot. Gradio
+compiles the page's script from text, hence 'unsafe-eval', and inserts styles into the page.
+"""
 
 BASE = b'<base href="./" />'
-"""The base of relative addresses in Gradio's template, equal to the default; the policy forbids such an element, and a
-browser would report it."""
+"""The base of relative addresses in Gradio's template, equal to the default. The policy forbids this element, so a
+browser would report a violation.
+"""
 
 FRAMES = b"""<script>
 window.rallebenchFrame = window.requestAnimationFrame.bind(window);
 window.requestAnimationFrame = (draw) => window.rallebenchIdle
   ? setTimeout(() => draw(performance.now()), 5000) : window.rallebenchFrame(draw);
 </script>"""
-"""Replaces ``BASE``, before any of Gradio's scripts.
+"""Replaces ``BASE`` and runs before any of Gradio's scripts.
 
-Gradio's loading animation never ends, even behind a page of one line, and keeps 8 % of a core busy: once our page is
-there, foreign animation frames run every five seconds."""
+Gradio's loading animation never ends, not even behind a one-line page, and uses 8 % of a core. Once our page is
+loaded, animation frames requested by other code run only every five seconds.
+"""
 
 REFUSALS = (
     b"<script>\n%s</script>" % (Path(__file__).parent / "script" / "refusals.js").read_bytes()
 )
-"""Follows ``FRAMES``, also on the login page."""
+"""Inserted after ``FRAMES``, also on the login page."""
 
 _SCRIPT = re.compile(rb"<script(?=[\s>])")
-"""The beginning of a script in Gradio's template. Its configuration, which holds our HTML, writes ``<`` as an escape."""
+"""Start of a script in Gradio's template. Its configuration contains our HTML, but with ``<`` escaped."""
 
 
 class ContentPolicy:
-    """ASGI middleware that sends the policy with every answer and marks the scripts of HTML pages with a nonce.
+    """ASGI middleware that sends the policy with every response and adds a nonce to the scripts of HTML pages.
 
-    ``frames``: pages of other sites that may show this one in a frame.
+    ``frames``: other sites whose pages may show this one in a frame.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], frames: Sequence[str] = ()) -> None:
         self._app, self._frames = app, frames
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass the request on; rewrite the body if it is HTML."""
+        """Pass the request on, and rewrite the response body if it is HTML."""
         nonce = secrets.token_urlsafe(16)
         start: Any = None
 
@@ -64,7 +67,7 @@ class ContentPolicy:
                     "headers": [*message.get("headers", ()), header(nonce, self._frames)],
                 }
                 if is_html(message):
-                    start = message  # the length changes with the first part of the body
+                    start = message  # the first part of the body changes the length
                     return
             elif start is not None:
                 body = message.get("body", b"")
@@ -78,7 +81,9 @@ class ContentPolicy:
 
 
 def header(nonce: str, frames: Sequence[str] = ()) -> tuple[bytes, bytes]:
-    """The policy for an answer whose scripts carry this nonce, and which the pages ``frames`` may show in a frame."""
+    """Return the policy for a response whose scripts have this nonce. ``frames``: sites that may show the page in a
+    frame.
+    """
     policy = POLICY.format(
         scripts=f"'nonce-{nonce}' {svg.ALLOWED}", frames=" ".join(frames) or "'none'"
     )
@@ -86,19 +91,19 @@ def header(nonce: str, frames: Sequence[str] = ()) -> tuple[bytes, bytes]:
 
 
 def with_nonces(body: bytes, nonce: str) -> bytes:
-    """The first part of Gradio's page with its scripts marked, and ``FRAMES`` and ``REFUSALS`` in place of ``BASE``."""
+    """Return the first part of Gradio's page with nonces, and with ``FRAMES`` and ``REFUSALS`` in place of ``BASE``."""
     return _SCRIPT.sub(
         b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, FRAMES + REFUSALS, 1)
     )
 
 
 def is_html(start: Mapping[str, Any]) -> bool:
-    """Return whether the first message of an answer announces HTML."""
+    """Return whether the first message of a response announces HTML."""
     return bool(dict(start["headers"]).get(b"content-type", b"").startswith(b"text/html"))
 
 
 def longer(headers: Iterable[tuple[bytes, bytes]], by: int) -> list[tuple[bytes, bytes]]:
-    """The headers with a content length increased by ``more`` bytes."""
+    """Return the headers with the content length increased by ``by`` bytes."""
     return [
         (name, str(int(value) + by).encode() if name.lower() == b"content-length" else value)
         for name, value in headers

@@ -1,4 +1,6 @@
-"""The endpoints of the page for other programs: Gradio's own API, with its page, client and queue."""
+"""Endpoints of the page for other programs, provided through Gradio's own API with its documentation page, client
+and queue.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,11 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 AT_ONCE = 16
-"""Calls of one endpoint that are worked on at the same time; further ones wait in Gradio's queue."""
+"""Concurrent calls per endpoint; further calls wait in Gradio's queue."""
 
 
 def add_endpoints(calls: Calls) -> None:
-    """Add every call as a named endpoint to the Gradio app that is being built."""
+    """Add every call as a named endpoint to the Gradio app under construction."""
     for call in (
         calls.ask,
         calls.search,
@@ -40,7 +42,7 @@ def add_endpoints(calls: Calls) -> None:
 
 
 def in_one_sentence(call: Callable[P, T]) -> Callable[P, T]:
-    """The call, whose errors reach the client as one sentence. A bug is logged and named by its type."""
+    """Wrap a call so that its errors reach the client as one sentence. A bug is logged and named by its type."""
 
     checked = validate_call(call)
 
@@ -60,6 +62,6 @@ def in_one_sentence(call: Callable[P, T]) -> Callable[P, T]:
                 print_exception=False,
             ) from None
 
-    # Gradio does not evaluate postponed annotations.
+    # Gradio cannot evaluate postponed annotations.
     answer.__signature__ = inspect.signature(call, eval_str=True)  # type: ignore[attr-defined]
     return answer

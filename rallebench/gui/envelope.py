@@ -1,7 +1,8 @@
-"""The HTTP envelope: only well-formed messages of the page's script, and calls of the endpoints, reach Gradio; the rest is a 4xx.
+"""The HTTP envelope: only well-formed messages of the page's script and calls of the endpoints reach Gradio;
+anything else gets a 4xx.
 
-Messages that a handler refuses are 400 as well (``app.refuse_problem``). Gradio's script drops the body of a 4xx;
-``script/refusals.js`` hands its sentence on, so the page shows it and programs have the status.
+Messages refused by a handler get a 400 as well (``app.refuse_problem``). Gradio's script drops the body of a 4xx
+response. ``script/refusals.js`` forwards the sentence in it, so the page can show it, and programs get the status.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ log = logging.getLogger(__name__)
 CALL, UPLOAD = "/gradio_api/component_server", "/gradio_api/upload"
 TAKEN_BACK = frozenset({"/gradio_api/cancel"})
 QUEUE = frozenset({"/gradio_api/queue/join", *TAKEN_BACK})
-"""The addresses by which Gradio's client calls an endpoint, and takes a call back."""
+"""Addresses by which Gradio's client calls an endpoint and cancels a call."""
 ENDPOINT = "/gradio_api/call/"
-"""The beginning of an endpoint's own address, for programs without the client."""
+"""Prefix of an endpoint's own address, for programs without the client."""
 CHANGING = frozenset({CALL, UPLOAD, "/login", *QUEUE})
-"""The addresses that take input; no others of Gradio's are used."""
+"""The addresses that accept input; Gradio's other addresses are not used."""
 
 UNUSED = ("/gradio_api/proxy=", "/monitoring")
-"""Prefixes of Gradio's addresses that the page does not use and that fail on odd paths."""
+"""Prefixes of Gradio's addresses that the page does not use and that crash on unusual paths."""
 LONGEST_NAME = 255
-"""Bytes of a path segment; no file system has a longer name."""
+"""Maximum bytes of a path segment; no file system has longer names."""
 
 MOST_BYTES = 4 * 2**20
-"""Longest message: twice the longest text of its schema."""
+"""Maximum bytes of a message: twice the longest text in its schema."""
 DRAINED = 64 * 2**20
-"""Bytes of a longer message to read and drop, so that its sender receives the refusal."""
+"""Maximum bytes of an overlong message to read and discard, so that the sender receives the refusal."""
 
 FUNCTIONS: Mapping[str, type[messages.PageMessage]] = {
     "act": messages.ActMessage,
@@ -45,14 +46,14 @@ FUNCTIONS: Mapping[str, type[messages.PageMessage]] = {
     "more": messages.MoreMessage,
     "jobs": messages.PageMessage,
 }
-"""Server function → the schema of its message."""
+"""Server function → schema of its message."""
 
 
 SessionHash = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,100}\z")]
 
 
 class Envelope(BaseModel):
-    """A call of a server function, as Gradio's script sends it."""
+    """A call of a server function, as sent by Gradio's script."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     session_hash: SessionHash
@@ -69,7 +70,7 @@ class EndpointCall(BaseModel):
 
 
 class QueuedCall(BaseModel):
-    """A call in Gradio's queue, or one taken back. ``fn_index``: the number of the endpoint."""
+    """A call in Gradio's queue, or its cancellation. ``fn_index``: the number of the endpoint."""
 
     model_config = ConfigDict(extra="allow", strict=True, frozen=True)
     session_hash: SessionHash
@@ -80,7 +81,7 @@ Message = TypeVar("Message", bound=BaseModel)
 
 
 class RefusedRequest(Exception):
-    """A request answered with a status and one sentence."""
+    """A request to refuse with a status and one sentence."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -88,7 +89,7 @@ class RefusedRequest(Exception):
 
 
 class EnvelopeGuard:
-    """ASGI middleware that refuses broken messages, broken uploads, and addresses that the page does not use."""
+    """ASGI middleware that refuses malformed messages, malformed uploads, and addresses that the page does not use."""
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -122,7 +123,7 @@ class EnvelopeGuard:
             await answer(send, refusal.status, refusal.words)
 
     async def _upload(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass an upload on. Raises RefusedRequest if Gradio cannot read it."""
+        """Pass an upload on. Raises RefusedRequest if Gradio could not read it."""
         is_answered = False
 
         async def noting(message: Any) -> None:
@@ -146,13 +147,13 @@ class EnvelopeGuard:
 
 
 def is_readable(path: str) -> bool:
-    """Return whether an address can name a resource of the page."""
+    """Return whether an address can belong to a resource of the page."""
     names = path.encode("utf-8", "replace").split(b"/")
     return not path.startswith(UNUSED) and all(len(name) <= LONGEST_NAME for name in names)
 
 
 async def read_body(scope: Any, receive: Any) -> bytes:
-    """The JSON body of a message. Raises RefusedRequest."""
+    """Read the JSON body of a message. Raises RefusedRequest."""
     fields = dict(scope["headers"])
     kind = fields.get(b"content-type", b"").partition(b";")[0].strip().lower()
     body, length, more = bytearray(), 0, True
@@ -172,7 +173,7 @@ async def read_body(scope: Any, receive: Any) -> bytes:
 
 
 def repeating(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
-    """A ``receive`` that replays a body already read."""
+    """Return a ``receive`` that replays an already read body."""
     is_first = True
 
     async def receive_again() -> Any:
@@ -186,12 +187,12 @@ def repeating(body: bytes, receive: Any) -> Callable[[], Awaitable[Any]]:
 
 
 def gradio_app(scope: Any) -> Any:
-    """The ``gr.Blocks`` that a request is for."""
+    """Return the ``gr.Blocks`` addressed by a request."""
     return scope["app"].get_blocks()
 
 
 def components(scope: Any) -> frozenset[int]:
-    """The numbers of the page's components."""
+    """Return the numbers of the page's components."""
     return frozenset(gradio_app(scope).blocks)
 
 
@@ -230,7 +231,7 @@ def check_endpoint(path: str, body: bytes, known: Mapping[int, str]) -> None:
 
 
 def read_message(shape: type[Message], body: bytes) -> Message:
-    """A message of this shape. Raises RefusedRequest with the first wrong place."""
+    """Parse a message of this shape. Raises RefusedRequest that names the first wrong field."""
     try:
         return shape.model_validate(read_json(body))
     except ValidationError as error:
@@ -240,7 +241,7 @@ def read_message(shape: type[Message], body: bytes) -> Message:
 
 
 def read_json(body: bytes) -> Any:
-    """The content of a message. Raises RefusedRequest."""
+    """Parse a JSON message. Raises RefusedRequest."""
     try:
         return json.loads(body.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -248,5 +249,5 @@ def read_json(body: bytes) -> Any:
 
 
 def _refuse(constant: str) -> None:
-    """Refuse NaN and infinite numbers, which JSON does not have."""
+    """Refuse NaN and infinite numbers, which JSON does not allow."""
     raise ValueError(f"{constant} is not valid JSON")

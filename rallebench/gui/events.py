@@ -18,14 +18,14 @@ Field = Union[Scalar, list[str], list[FileMessage]]
 
 
 class WindowState:
-    """The server's state of a browser window: one value of each class that a place keeps there."""
+    """The server-side state of a browser window: one value for each class that a place stores."""
 
     def __init__(self, window: str = "") -> None:
         self.window = window
         self._states: dict[type, object] = {}
 
     def state(self, kind: type[State], make: Callable[[], State] | None = None) -> State:
-        """The window's value of a class; the first call makes it."""
+        """Return the window's value of a class; the first call creates it."""
         if kind not in self._states:
             self.put((make or kind)())
         value = self._states[kind]
@@ -33,11 +33,11 @@ class WindowState:
         return value
 
     def get(self, kind: type[State]) -> State | None:
-        """The window's value of a class, None if there is none."""
+        """Return the window's value of a class; None if there is none."""
         return self.state(kind) if kind in self._states else None
 
     def put(self, value: object) -> None:
-        """Keep a value in place of the previous one of its class."""
+        """Store a value, replacing the previous one of its class."""
         self._states[type(value)] = value
 
     def drop(self, kind: type) -> None:
@@ -46,7 +46,7 @@ class WindowState:
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """A file that the browser has sent. ``name``: its name there, with its folders."""
+    """A file uploaded by the browser. ``name``: its original name, with folders."""
 
     path: Path
     name: str
@@ -54,7 +54,7 @@ class UploadedFile:
 
 @dataclass(frozen=True)
 class Event:
-    """An action of the user. ``data``: the attributes of the pressed element and the fields around it."""
+    """A user action. ``data``: attributes of the pressed element, and the fields around it."""
 
     action: str
     data: Mapping[str, Field] = field(default_factory=dict)
@@ -62,11 +62,11 @@ class Event:
     session: WindowState = field(default_factory=WindowState)
 
     def read(self, kind: type[AnyQuery]) -> AnyQuery:
-        """The values of the address."""
+        """Return the values of the address."""
         return kind.read(self.query)
 
     def fields(self, kind: type[AnyQuery]) -> AnyQuery:
-        """The fields of the form that a value names."""
+        """Return the form fields named by a class."""
         return kind.read({name: self.text(name) for name in self.data})
 
     def has(self, name: str) -> bool:
@@ -74,12 +74,12 @@ class Event:
         return name in self.data
 
     def text(self, name: str, default: str = "") -> str:
-        """A field as text, stripped; the first value of several."""
+        """Return a field's stripped text; of several values, the first."""
         value = self._first(name, default)
         return default if value is None else value.strip()
 
     def raw_text(self, name: str) -> str:
-        """A field exactly as typed, spaces included."""
+        """Return a field exactly as typed, including spaces."""
         return (self._first(name, "") or "").replace("\r\n", "\n")
 
     def _first(self, name: str, default: str) -> str | None:
@@ -89,22 +89,22 @@ class Event:
         return None if value is None else str(value)
 
     def path(self, name: str) -> Path | None:
-        """A field as a path, without the quotes that file managers add; None if it is empty."""
+        """Return a field as a path, without the quotes added by file managers; None if it is empty."""
         text = self.text(name).strip("\"'").strip()
         return Path(text).expanduser() if text else None
 
     def many(self, name: str) -> list[str]:
-        """All non-empty values of a field."""
+        """Return all non-empty values of a field."""
         value = self.data.get(name) or []
         values = value if isinstance(value, list) else [value]
         return [str(item) for item in values if str(item).strip()]
 
     def flag(self, name: str) -> bool:
-        """Return whether a box is ticked."""
+        """Return whether a box is checked."""
         return self.data.get(name) in ("on", "true", "1", True)
 
     def number(self, name: str, label: str = "") -> float | None:
-        """A field as a number, None if it is empty. Raises UsageError."""
+        """Return a field as a number; None if it is empty. Raises UsageError."""
         text = self.text(name).replace("−", "-")
         if not text:
             return None
@@ -119,14 +119,14 @@ class Event:
         return number
 
     def whole(self, name: str, label: str = "") -> int | None:
-        """A field as a whole number, None if it is empty. Raises UsageError."""
+        """Return a field as a whole number; None if it is empty. Raises UsageError."""
         number = self.number(name, label)
         if number is None or number == int(number):
             return None if number is None else int(number)
         raise UsageError(f"{label or name} is {number:g}; it must be a whole number.", name)
 
     def position(self, name: str, count: int | None = None) -> int:
-        """A field as an index into a list of ``count`` entries. Raises UsageError."""
+        """Return a field as an index into a list of ``count`` entries. Raises UsageError."""
         place = self.whole(name)
         if place is None or place < 0 or (count is not None and place >= count):
             raise UsageError(
@@ -135,25 +135,25 @@ class Event:
         return place
 
     def choice(self, name: str, known: Collection[str], default: str = "") -> str:
-        """A field as one of the permitted words. Raises UsageError."""
+        """Return a field if it is one of the allowed words. Raises UsageError."""
         word = self.text(name, default)
         if word not in known:
             raise UsageError(f"There is no {name} {word[:60]!r}; reload the page.")
         return word
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The fields whose names begin with ``prefix``, by the rest of their names."""
+        """Return the fields whose names start with ``prefix``, keyed by the rest of their names."""
         names = (name for name in self.data if name.startswith(prefix))
         return {name.removeprefix(prefix): self.text(name) for name in names}
 
     def files(self) -> list[UploadedFile]:
-        """The uploaded files."""
+        """Return the uploaded files."""
         value = self.data.get("files")
         sent = value if isinstance(value, list) else []
         return [UploadedFile(Path(f.path), f.name) for f in sent if isinstance(f, FileMessage)]
 
     def file(self) -> UploadedFile:
-        """The first uploaded file. Raises UsageError."""
+        """Return the first uploaded file. Raises UsageError."""
         files = self.files()
         if not files:
             raise UsageError("No file was sent; choose one.")
@@ -162,7 +162,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class RowWindow:
-    """Rows ``start`` to ``start + count`` of a windowed list. ``key``: the values that tell the list from others."""
+    """Rows ``start`` to ``start + count`` of a windowed list. ``key``: values that identify the list."""
 
     key: Mapping[str, Scalar]
     start: int
@@ -170,12 +170,12 @@ class RowWindow:
     session: WindowState
 
     def read(self, kind: type[AnyQuery]) -> AnyQuery:
-        """The list's key."""
+        """Return the key of the list."""
         return kind.read(self.key)
 
     @property
     def part(self) -> slice:
-        """The rows as a slice of the whole list."""
+        """Return the rows as a slice of the whole list."""
         return slice(self.start, self.start + self.count)
 
 

@@ -1,4 +1,4 @@
-"""Numbers, means with intervals, bars and tables of results as HTML."""
+"""Numbers, means with intervals, bars and result tables as HTML."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rallebench.render.numbers import text
 
 
 def figure(words: str, unit: str = "", more: str = "") -> Markup:
-    """A number in tabular figures with its unit and a smaller addition."""
+    """Render a number in tabular figures, with its unit and a smaller addition."""
     unit = Markup("<u>{}</u>").format(unit) if unit else Markup()
     more = Markup("<small>{}</small>").format(more) if more else Markup()
     return Markup('<span class="num">{}{}{}</span>').format(words, unit, more)
 
 
 def number(value: float | None, digits: int = 1, unit: str = "") -> Markup:
-    """A number in tabular figures, a true minus, "–" for None.
+    """Render a number in tabular figures with a true minus sign; "–" for None.
 
     >>> print(number(-2.34), number(None), number(51.84, unit="%"))
     <span class="num">−2.3</span> <span class="num">–</span> <span class="num">51.8<u>%</u></span>
@@ -35,7 +35,7 @@ def number(value: float | None, digits: int = 1, unit: str = "") -> Markup:
 
 
 def amount(count: int) -> str:
-    """Bytes: KB below 0.1 MB, then as ``core.memory.size`` writes them.
+    """Format bytes: in KB below 0.1 MB, above that like ``core.memory.size``.
 
     >>> amount(0), amount(240), amount(8_300), amount(84_400_000)
     ('0 KB', '1 KB', '8 KB', '84 MB')
@@ -46,7 +46,7 @@ def amount(count: int) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """A time as the page shows it: ms below 0.1 s, two decimals below 10 s, then whole seconds, minutes; "–" for None.
+    """Format a time: ms below 0.1 s, two decimals below 10 s, then whole seconds and minutes; "–" for None.
 
     >>> duration(0.021), duration(0.456), duration(64.2), duration(None)
     ('21 ms', '0.46 s', '1 min 4 s', '–')
@@ -59,10 +59,10 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(mean: Any, *, share: bool = True) -> Markup:
-    """A mean with its 95 % interval: "51.8 % ± 6.3", or "0.0 % (0.0–2.2)" where ± would mislead; "–" where
-    nothing was scored.
+    """Render a mean with its 95 % interval: "51.8 % ± 6.3", or "0.0 % (0.0–2.2)" if ± would mislead; "–" if nothing
+    was scored.
 
-    ``share``: a fraction from 0 to 1; else a quantity of its own unit.
+    ``share``: the mean is a fraction from 0 to 1; otherwise it has its own unit.
 
     >>> print(percent({"value": 0.0, "low": 0.0, "high": 0.022, "n": 222}))
     <span class="num">0.0<u>%</u><small>(0.0–2.2)</small></span>
@@ -79,7 +79,7 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
 
 
 def doubt(mean: Any, clusters: ClusterCounts | None = None) -> str:
-    """Tooltip of a mean without an interval or with a wide one: the reason; '' if the interval is narrow."""
+    """Explain a mean without an interval or with a wide one, as its tooltip; '' if the interval is narrow."""
     stats = as_estimate(mean)
     if stats is None or stats.value is None:
         return ""
@@ -89,7 +89,7 @@ def doubt(mean: Any, clusters: ClusterCounts | None = None) -> str:
 
 
 def quantity(mean: Any, unit: str) -> Markup:
-    """A mean in its ``unit`` with its interval in the same: a share in percent, else "0.16 s ± 0.02".
+    """Render a mean with its interval in its ``unit``: shares in percent, others like "0.16 s ± 0.02".
 
     >>> print(quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 40}, "seconds"))
     <span class="num">0.16 s<small>± 0.02</small></span>
@@ -116,7 +116,7 @@ def quantity(mean: Any, unit: str) -> Markup:
 
 
 def gap(difference: Any, unit: str = "fraction") -> Markup:
-    """A difference with its interval: of shares in points, else in its unit."""
+    """Render a difference with its interval: shares in percentage points, others in their unit."""
     stats = as_estimate(difference)
     if stats is None or stats.value is None:
         return Markup("–")
@@ -127,7 +127,7 @@ def gap(difference: Any, unit: str = "fraction") -> Markup:
 
 
 def gap_words(difference: float, unit: str) -> str:
-    """A difference in words: "+2.3 points", "−0.12 s"."""
+    """Format a difference in words: "+2.3 points", "−0.12 s"."""
     if unit == "fraction":
         return points(difference)
     words = duration(abs(difference)) if unit == "seconds" else text(abs(difference), "quantity")
@@ -135,7 +135,7 @@ def gap_words(difference: float, unit: str) -> str:
 
 
 def plots(drawings: Iterable[Figure]) -> Markup:
-    """Drawings, two in a row, each with its links; "" if none has points."""
+    """Render drawings in rows of two, each with its links; "" if none has points."""
     drawn = Markup().join(
         Markup('<figure class="x-plot"><figcaption>{}</figcaption>{}</figure>').format(
             value.title, svg.saveable(value, value.title or "plot")
@@ -147,7 +147,7 @@ def plots(drawings: Iterable[Figure]) -> Markup:
 
 
 def points(delta: float) -> str:
-    """A difference of shares in points.
+    """Format a difference of shares in percentage points.
 
     >>> points(-0.023), points(-0.0001)
     ('−2.3 points', '0.0 points')
@@ -157,7 +157,7 @@ def points(delta: float) -> str:
 
 
 def interval_bar(mean: Any) -> Markup:
-    """A mean and its interval on a scale from 0 to 100 %."""
+    """Draw a mean and its interval on a scale from 0 to 100 %."""
     stats = as_estimate(mean)
     if stats is None or (value := stats.value) is None:
         return Markup()
@@ -172,9 +172,9 @@ def interval_bar(mean: Any) -> Markup:
 def waterfall_bar(
     parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
 ) -> Markup:
-    """Bar of the stages at which questions were lost.
+    """Draw a bar of the stages at which questions were lost.
 
-    ``parts``: (verdict, words, count) from left to right; ``address``: the link of a part, with ``{verdict}``.
+    ``parts``: (verdict, words, count) from left to right; ``address``: the link of each part, with ``{verdict}``.
     """
     cells = Markup()
     for verdict, words, count in parts:
@@ -185,7 +185,7 @@ def waterfall_bar(
             verdict, count, words, words
         )
         if not tall:
-            facts += Markup(' tabindex="-1"')  # the row has a link of its own
+            facts += Markup(' tabindex="-1"')  # the row already has a link
         number = f"{count:,}" if tall else ""
         if address:
             href = address.replace("{verdict}", only)
@@ -196,7 +196,7 @@ def waterfall_bar(
 
 
 def table(value: Table) -> Markup:
-    """A table of results: every mean with its interval, every heading with its definition."""
+    """Render a table of results, with every mean's interval and every heading's definition."""
     columns, lines = value.heads, []
     means = [[as_estimate(row[j]) for row in value.rows] for j in range(len(columns))]
     shares = [all(m is None or abs(m.value or 0) <= 1 for m in column) for column in means]

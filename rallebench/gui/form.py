@@ -1,4 +1,4 @@
-"""Forms of declared settings: drawn as HTML, and read back."""
+"""Forms for declared settings: draw them as HTML, and read them back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rallebench.gui.html import NOTHING, attributes, fold
 
 Form = Mapping[str, Setting]
 Choices = Mapping[str, Sequence[Any]]
-"""Setting → the values that may be chosen, each a text or (value, label)."""
+"""Setting → the values on offer, each a text or (value, label)."""
 
 
 def draw(
@@ -27,7 +27,7 @@ def draw(
     prefix: str = "",
     folded: Iterable[str] = (),
 ) -> Markup:
-    """The controls of all settings; ``folded``: the ones under "Advanced"."""
+    """Draw the controls of all settings; ``folded``: settings under "Advanced"."""
     hidden = set(folded)
     visible, advanced = "", ""
     for name, setting in form.items():
@@ -44,7 +44,7 @@ def draw(
 
 
 def fields(*controls: str) -> Markup:
-    """Controls side by side, as many in a row as fit; "" for none."""
+    """Draw controls side by side, as many per row as fit; "" for none."""
     drawn = Markup().join(controls)
     return Markup('<div class="fields">{}</div>').format(drawn) if drawn else Markup()
 
@@ -52,7 +52,7 @@ def fields(*controls: str) -> Markup:
 def control(
     name: str, setting: Setting, value: Any, choices: Sequence[Any] | None, prefix: str = ""
 ) -> Markup:
-    """The label and the control of one setting."""
+    """Draw the label and control of one setting."""
     title = name.replace("_", " ")
     title = title[:1].upper() + title[1:]
     key, about = f"{prefix}{name}", setting.about
@@ -85,7 +85,7 @@ def control(
 
 
 def limits(setting: Setting) -> Markup:
-    """The attributes ``min`` and ``max`` of a number field."""
+    """Return the attributes ``min`` and ``max`` of a number field."""
     ends = (("min", setting.low), ("max", setting.high))
     return Markup().join(
         Markup(' {}="{:g}"').format(word, limit) for word, limit in ends if limit is not None
@@ -93,12 +93,12 @@ def limits(setting: Setting) -> Markup:
 
 
 def on_change(do: str, **data: Any) -> Markup:
-    """Attributes that make a change of the field an action."""
+    """Return attributes that trigger an action when the field changes."""
     return attributes(do=do, on="change", **data)
 
 
 def on_enter(do: str, **data: Any) -> Markup:
-    """Attributes of a dialog's first field, in which Enter is an action."""
+    """Return attributes for the first field of a dialog that trigger an action on Enter."""
     return Markup("{} autofocus").format(attributes(do=do, on="enter", **data))
 
 
@@ -112,7 +112,7 @@ def check(
     id: str = "",
     kind: str = "checkbox",
 ) -> Markup:
-    """A check box, or a radio button of a group of equal names."""
+    """Draw a check box, or a radio button in a group of the same name."""
     more = Markup().join(
         Markup(' {}="{}"').format(key, words)
         for key, words in (("id", id), ("value", value))
@@ -135,10 +135,10 @@ def checks(
     id: str = "",
     kind: str = "checkbox",
 ) -> Markup:
-    """A group of check boxes, each a text or (value, label).
+    """Draw a group of check boxes, each a text or (value, label).
 
-    ``legend``: their heading; ``about``: a line below it; ``abouts``: value → a line of its own; ``id``: the prefix
-    of the boxes' ids.
+    ``legend``: the heading; ``about``: a line below it; ``abouts``: value → its own line; ``id``: prefix of the
+    boxes' ids.
     """
     ticked, boxes = set(chosen), Markup()
     for value, label in pairs(choices):
@@ -153,14 +153,16 @@ def checks(
 
 
 def pairs(choices: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """Choices as (value, label)."""
+    """Return choices as (value, label)."""
     return [choice if isinstance(choice, tuple) else (choice, choice) for choice in choices]
 
 
 def select(
     name: str, choices: Sequence[Any], value: Any, *, blank: str = "", more: Markup = NOTHING
 ) -> Markup:
-    """A drop-down. ``blank``: the label of an empty choice, "" for none. A value that is not a choice is shown as missing."""
+    """Draw a drop-down. ``blank``: label of an empty choice, "" for none. A value that is not on offer is shown as
+    missing.
+    """
     offered = [("", blank), *pairs(choices)] if blank else pairs(choices)
     if str(value) not in {str(v) for v, _ in offered} and value not in ("", None):
         offered.append((value, f"{value} (missing)"))
@@ -183,7 +185,7 @@ def chooser(
     blank: str = "",
     more: Markup = NOTHING,
 ) -> Markup:
-    """A labelled drop-down; see ``select``."""
+    """Draw a labelled drop-down; see ``select``."""
     return label_field(title, select(name, choices, value, blank=blank, more=more), about)
 
 
@@ -196,7 +198,9 @@ def text(
     more: Markup = NOTHING,
     offers: Iterable[Any] = (),
 ) -> Markup:
-    """A labelled text field. ``hint``: its placeholder; ``about``: a line below it; ``offers``: see ``suggestions``."""
+    """Draw a labelled text field. ``hint``: its placeholder; ``about``: a line below it; ``offers``: see
+    ``suggestions``.
+    """
     listed = f"{name}-offers" if (offers := list(offers)) else ""
     more += Markup(' list="{}"').format(listed) if offers else Markup()
     field = Markup('<input name="{}" value="{}" placeholder="{}"{}>').format(
@@ -213,13 +217,15 @@ def number(
     hint: str = "",
     more: Markup = NOTHING,
 ) -> Markup:
-    """A labelled number field; ``low``: the smallest permitted value."""
+    """Draw a labelled number field; ``low``: the minimum."""
     more = Markup(' type="number"{}{}').format(limits(Setting(int, None, low)), more)
     return text(name, title, "" if value is None else value, hint, more=more)
 
 
 def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> Markup:
-    """The number of questions to take from the start of a dataset; ``most``: the meaning of an empty field."""
+    """Draw a field for the number of questions to take from the start of a dataset; ``most``: the meaning of an
+    empty field.
+    """
     more = Markup(' type="number" min="1"{}').format(more)
     return text("limit", "Questions", value, most, more=more, offers=(10, 30, 50, 100, 200, 500))
 
@@ -227,9 +233,9 @@ def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> 
 def filter_field(
     id: str, value: str, do: str, hint: str = "Filter", name: str = "words", **data: Any
 ) -> Markup:
-    """A field that filters a list on every key, or ``on="enter"``.
+    """Draw a field that filters a list on every keystroke, or only on Enter with ``on="enter"``.
 
-    ``enter``: the action of Enter; the key ``/`` moves the focus here.
+    ``enter``: the action on Enter; the key ``/`` focuses this field.
     """
     about = Markup(' id="{}" placeholder="{}" aria-label="{}"').format(id, hint, hint)
     follow = attributes(do=do, **{"on": "input", **data})
@@ -237,7 +243,7 @@ def filter_field(
 
 
 def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = NOTHING) -> Markup:
-    """A labelled field of several lines."""
+    """Draw a labelled multi-line field."""
     return label_field(
         title,
         Markup('<textarea name="{}" rows="{}"{}>\n{}</textarea>').format(name, rows, more, value),
@@ -245,7 +251,7 @@ def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = N
 
 
 def drop(do: str, about: str = "", *, accept: str = "") -> Markup:
-    """An area to drop a file on, or to choose one."""
+    """Draw an area for dropping or choosing a file."""
     kinds = Markup(' accept="{}"').format(accept) if accept else Markup()
     choose = Markup(
         '<label class="link" tabindex="0">Choose a file<input type="file" hidden{}></label>'
@@ -256,7 +262,7 @@ def drop(do: str, about: str = "", *, accept: str = "") -> Markup:
 
 
 def suggestions(id: str, choices: Iterable[Any]) -> Markup:
-    """The suggestions of a field with ``list=id``, each a text or (value, label)."""
+    """Draw the suggestions of a field with ``list=id``, each a text or (value, label)."""
     pairs = [choice if isinstance(choice, tuple) else (choice, "") for choice in choices]
     options = Markup().join(
         Markup('<option value="{}">{}</option>').format(value, label) for value, label in pairs
@@ -265,7 +271,7 @@ def suggestions(id: str, choices: Iterable[Any]) -> Markup:
 
 
 def hidden_fields(**values: Any) -> Markup:
-    """Hidden fields that the form sends."""
+    """Draw hidden fields that the form sends."""
     return Markup().join(
         Markup('<input type="hidden" name="{}" value="{}">').format(name, value)
         for name, value in values.items()
@@ -273,13 +279,13 @@ def hidden_fields(**values: Any) -> Markup:
 
 
 def label_field(title: str, field: str, about: str = "") -> Markup:
-    """A field with its label."""
+    """Draw a field with its label."""
     hint = Markup("<small>{}</small>").format(about) if about else Markup()
     return Markup('<label class="field"><span>{}</span>{}{}</label>').format(title, field, hint)
 
 
 def json_or_text(words: str) -> Any:
-    """A field that takes any JSON; other words are a text.
+    """Parse a field that accepts any JSON; anything else is plain text.
 
     >>> json_or_text('{"a": 1}'), json_or_text("auto")
     ({'a': 1}, 'auto')
@@ -291,7 +297,7 @@ def json_or_text(words: str) -> Any:
 
 
 def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> Json:
-    """The chosen settings, checked; empty fields take their defaults. Raises UsageError."""
+    """Return the checked settings; empty fields take their defaults. Raises UsageError."""
     values: dict[str, Any] = {}
     for name, setting in form.items():
         key = f"{prefix}{name}"
@@ -309,6 +315,6 @@ def read(form: Form, event: Event, *, prefix: str = "", owner: str = "form") -> 
 def changed_settings(
     form: Form, event: Event, *, prefix: str = "", owner: str = "form"
 ) -> dict[str, Any]:
-    """The chosen settings that differ from their defaults, checked. Raises UsageError."""
+    """Return the checked settings that differ from their defaults. Raises UsageError."""
     values = read(form, event, prefix=prefix, owner=owner)
     return {name: value for name, value in values.items() if value != form[name].default}

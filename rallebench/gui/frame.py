@@ -1,7 +1,8 @@
-"""The frame of the page: places, views, actions, and the answers of their handlers.
+"""The frame of the page: places, views and actions, and the responses of their handlers.
 
-The page is one component of HTML. Its script sends what the user does to the server functions of ``Page``; each calls a
-handler that a place has registered and returns a *patch*, which the script applies. ``gui/script`` is the other half.
+The page is one HTML component. Its script sends each user action to a server function of ``Page``. The function calls
+the handler that a place has registered and returns a *patch*, which the script applies. ``gui/script`` contains the
+script.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ PLACES: Registry[Callable[[Page], None]] = Registry(
 )
 
 MOST_ROWS = 500
-"""Rows of a windowed list in one answer."""
+"""Maximum rows of a windowed list in one response."""
 WINDOWS = 200
-"""Browser windows whose state the server keeps; the longest idle one is forgotten."""
+"""Browser windows whose state the server keeps; beyond that, the longest idle window is forgotten."""
 
 
 Answer = Union[Patch, None, Iterator[Patch]]
@@ -44,7 +45,7 @@ Handled = TypeVar("Handled")
 
 
 class Page:
-    """All places over one workbench. Safe to use from several windows at once."""
+    """All places, over one workbench. Safe to use from several windows at once."""
 
     def __init__(self, workbench: Workbench) -> None:
         self.workbench, self.workspace = workbench, workbench.workspace
@@ -55,7 +56,9 @@ class Page:
         self._windows: OrderedDict[str, WindowState] = OrderedDict()
         self._streams: dict[str, PatchStream] = {}
         self._lock = threading.Lock()
-        self.header: Callable[[Event], Patch] | None = None  # of every view: a place may set it
+        self.header: Callable[[Event], Patch] | None = (
+            None  # called for every view, if a place sets it
+        )
         self.places = sorted(
             (PLACES.entry(name) for name in PLACES.names()), key=lambda e: e.traits["order"]
         )
@@ -66,9 +69,9 @@ class Page:
     # for places
 
     def view(self, address: str, handler: Handler, *, back: str = "") -> None:
-        """Register ``handler`` for the address ``#/PLACE/VIEW``; the first view of a place is that of its tab.
+        """Register ``handler`` for the address ``#/PLACE/VIEW``; a place's first view opens from its tab.
 
-        ``back``: the view that opens, with the error as a message, if the named thing cannot be opened.
+        ``back``: the view to open, with the error message, if the named item cannot be opened.
         """
         self._file(self.views, address, handler)
         self._backs[address] = back
@@ -78,7 +81,9 @@ class Page:
         self._file(self._actions, name, handler)
 
     def actions(self, part: str, *handlers: Handler) -> None:
-        """Register actions under their handlers' names: ``delete`` of "runs" is "runs.delete", ``try_`` "….try"."""
+        """Register actions under their handlers' names: ``delete`` in "runs" becomes "runs.delete", ``try_`` becomes
+        "….try".
+        """
         for handler in handlers:
             self.action(f"{part}.{handler.__name__.rstrip('_')}", handler)
 
@@ -93,13 +98,13 @@ class Page:
         handlers[name] = handler
 
     def first_view(self, place: str) -> str:
-        """The view that a place's tab opens."""
+        """Return the view that a place's tab opens."""
         return next(view for view in self.views if view.startswith(f"{place}/"))
 
     # for tests and the server functions
 
     def session(self, window: str) -> WindowState:
-        """The server's state of a browser window."""
+        """Return the server-side state of a browser window."""
         with self._lock:
             session = self._windows.setdefault(window, WindowState(window))
             self._windows.move_to_end(window)
@@ -108,7 +113,7 @@ class Page:
             return session
 
     def handle(self, sent: ActMessage) -> Answer:
-        """The answer of the handler that a message names. Raises RalleError."""
+        """Return the response of the handler that a message names. Raises RalleError."""
         event = Event(sent.action, sent.data, sent.query, self.session(sent.window))
         if sent.action == "open":
             return self._open(event.text("view"), event)
@@ -117,7 +122,7 @@ class Page:
         return self._actions[sent.action](self, event)
 
     def _open(self, view: str, event: Event) -> Answer:
-        """The patch of a view, with the chain in the header."""
+        """Return the patch of a view, with the chain in the header."""
         if view not in self.views:
             first = self.first_view(self.places[0].name)
             return Patch(go=f"#/{first}", say="The page has no such address; this is Build.")
@@ -135,7 +140,7 @@ class Page:
     def call(
         self, action: str, data: Mapping[str, Any] | None = None, *, window: str = "w", **query: str
     ) -> Patch:
-        """Perform an action to its end and return its patches merged, for tests and scripts. Raises RalleError."""
+        """Run an action to its end and return its merged patches, for tests and scripts. Raises RalleError."""
         values = {"action": action, "data": dict(data or {}), "window": window, "query": query}
         answer = self.handle(messages.read(ActMessage, values))
         if answer is None or isinstance(answer, Patch):
@@ -143,7 +148,7 @@ class Page:
         return merge(answer)
 
     def open(self, address: str, *, window: str = "w") -> Patch:
-        """Open ``place/view?key=value`` as the browser does."""
+        """Open ``place/view?key=value`` like the browser."""
         view, _, query = address.removeprefix("#/").partition("?")
         return self.call("open", {"view": view}, window=window, **dict(parse_qsl(query)))
 
@@ -152,9 +157,9 @@ class Page:
     def act(self, message: object) -> Patch:
         """Perform an action.
 
-        Returns its patch, or one with the ``stream`` of an action that continues. It ends the stream of an older
-        message with the same action; ``number`` tells which is older, since the threads of two messages may
-        arrive in either order.
+        Returns its patch, or a patch with a ``stream`` if the action continues. This ends the stream of any older
+        message with the same action. ``number`` orders the messages, because the threads of two messages may arrive
+        in either order.
         """
         try:
             sent = messages.read(ActMessage, message)
@@ -177,7 +182,7 @@ class Page:
         return Patch(stream=stream.id)
 
     def more(self, message: object) -> Patch:
-        """The next patch of a stream; ``over`` is true in the last one."""
+        """Return the next patch of a stream; ``over`` is true in the last one."""
         try:
             stream = self._stream(messages.read(messages.MoreMessage, message).stream)
         except UsageError as error:
@@ -185,14 +190,16 @@ class Page:
         return Patch(over=True) if stream is None else stream.take()
 
     async def wait_for_more(self, message: object) -> None:
-        """Wait as ``more`` does, but without a thread, so that silent streams do not use up the page's threads."""
+        """Wait like ``more``, but without occupying a thread, so that silent streams do not use up the page's
+        threads.
+        """
         with suppress(UsageError):  # ``more`` reports the error
             stream = self._stream(messages.read(messages.MoreMessage, message).stream)
             if stream is not None:
                 await stream.wait()
 
     def stop(self, message: object) -> Patch:
-        """End the stream of an action in a window."""
+        """End a window's stream of an action."""
         try:
             sent = messages.read(messages.StopMessage, message)
         except UsageError as error:
@@ -204,14 +211,14 @@ class Page:
         return Patch()
 
     def close(self) -> None:
-        """End all streams at shutdown."""
+        """End all streams when the server shuts down."""
         with self._lock:
             streams = list(self._streams.values())
         for stream in streams:
             stream.stop(shows=False)
 
     def list_rows(self, message: object) -> Rows | Patch:
-        """The rows of a windowed list that a message names."""
+        """Return the rows of a windowed list that a message names."""
         try:
             sent = messages.read(messages.RowsMessage, message)
             if sent.list not in self._rows:
@@ -232,6 +239,6 @@ def _after(first: Patch, rest: Iterator[Patch]) -> Iterator[Patch]:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop a job; its own news show it."""
+    """Stop a job. Its followers show the result."""
     page.workbench.jobs.stop(event.text("id"))
     return Patch(say="Stopping. Finished work is kept.")

@@ -1,4 +1,4 @@
-"""The page's address behind a proxy: a path prefix, or a Hugging Face Space that shows the page in a frame."""
+"""The address of the page behind a proxy: a path prefix, or a Hugging Face Space that shows the page in a frame."""
 
 from __future__ import annotations
 
@@ -13,22 +13,24 @@ from urllib.parse import urlsplit
 from rallebench.core.errors import UsageError
 
 SPACE_ID, SPACE_HOST = "SPACE_ID", "SPACE_HOST"
-"""Variables that a Hugging Face Space sets: its name, and the host name of its page."""
+"""Environment variables set by a Hugging Face Space: the Space's name, and the host name of its page."""
 
 SPACE_FRAMES = ("https://huggingface.co",)
-"""Pages that may show the page of a Space in a frame."""
+"""Sites that may show a Space's page in a frame."""
 
 SPACE_PORT = 7860
 SPACE_DISK = Path("/data")
-"""The folder that a Space keeps when it restarts, if it has a disk."""
+"""The folder of a Space that survives restarts, if it has a disk."""
 
 _PATH = re.compile(r"(/[A-Za-z0-9_.~-]+)+")
 
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """The place of the page. ``root_path``: its prefix or public address, '' without one; ``allowed``: further host names;
-    ``frames``: pages that may show it in a frame; ``needs_login``: no proxy before it asks for a login."""
+    """The address and access rules of the page. ``root_path``: path prefix or public address, '' if none;
+    ``allowed``: additional host names; ``frames``: sites that may show it in a frame; ``needs_login``: True if no
+    proxy asks for a login first.
+    """
 
     host: str
     port: int
@@ -40,12 +42,12 @@ class Hosting:
 
     @property
     def public_address(self) -> str:
-        """The address that visitors use, '' if only a path is known."""
+        """The address used by visitors; '' if only a path is known."""
         return self.root_path if "://" in self.root_path else ""
 
 
 def read_hosting(args: argparse.Namespace) -> Hosting:
-    """Return the place that the flags of ``ui`` name. Raises UsageError."""
+    """Read the hosting from the flags of ``ui``. Raises UsageError."""
     root_path = check_root_path(args.root_path)
     allowed = tuple(args.allowed_host)
     if "://" in root_path:
@@ -56,7 +58,7 @@ def read_hosting(args: argparse.Namespace) -> Hosting:
 
 
 def check_root_path(text: str) -> str:
-    """Return a path prefix or public address without a trailing slash. Raises UsageError for anything else.
+    """Return a path prefix or public address without its trailing slash. Raises UsageError for anything else.
 
     >>> check_root_path("/bench/"), check_root_path("https://lab.example.org/bench"), check_root_path("")
     ('/bench', 'https://lab.example.org/bench', '')
@@ -89,7 +91,7 @@ def read_space(
     allowed: tuple[str, ...],
     disk: Path = SPACE_DISK,
 ) -> Hosting:
-    """Return the place of a page in a Hugging Face Space, on its disk if it has one. Raises UsageError outside of a Space."""
+    """Return the hosting in a Hugging Face Space, using its disk if it has one. Raises UsageError outside a Space."""
     host = environment.get(SPACE_HOST, "")
     if not environment.get(SPACE_ID) or not host:
         raise UsageError(

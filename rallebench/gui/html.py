@@ -23,16 +23,17 @@ VERDICTS = {
     "failed": "failed",
     "none": "not asked yet",
 }
-"""Verdict of a question → its name."""
+"""Verdict on a question → its display name."""
 
 
 def escape(value: Any) -> Markup:
-    """Text as HTML, an error in the page's words; HTML is returned unchanged."""
+    """Escape text as HTML, with errors in the page's wording; HTML is returned unchanged."""
     return escape_text(on_page(value) if isinstance(value, RalleError) else value)
 
 
 def attributes(**values: Any) -> Markup:
-    """``data-`` attributes; ``run_id`` → ``data-run-id``, ``with_`` → ``data-with``; None is left out.
+    """Return ``data-`` attributes: ``run_id`` becomes ``data-run-id``, ``with_`` becomes ``data-with``; None is left
+    out.
 
     >>> print(attributes(do="runs.delete", run_id='a"b', with_="#form", more=None))
      data-do="runs.delete" data-run-id="a&#34;b" data-with="#form"
@@ -55,7 +56,7 @@ def button(
     disabled: bool = False,
     **data: Any,
 ) -> Markup:
-    """A button. ``kind``: "primary" (one per view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
+    """Draw a button. ``kind``: "primary" (one per view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
     more = Markup(' disabled aria-disabled="true"') if disabled else Markup()
     tip = Markup(' title="{}"').format(title) if title else Markup()
     run = Markup(" data-primary") if kind == "primary" else NOTHING
@@ -65,17 +66,17 @@ def button(
 
 
 def stop_stream(action: str) -> Markup:
-    """A button that ends the stream of an action."""
+    """Draw a button that ends the stream of an action."""
     return button("Stop", kind="quiet", stop=action)
 
 
 def link(label: str, address: str, kind: str = "link") -> Markup:
-    """A link within the page. ``kind``: "link", "nm" (a name), "button", "" (a menu entry)."""
+    """Draw a link within the page. ``kind``: "link", "nm" (a name), "button", "" (a menu entry)."""
     return Markup('<a class="{}" href="{}">{}</a>').format(kind, address, label)
 
 
 def join_facts(*words: str | None) -> str:
-    """Facts in one line, the empty ones left out.
+    """Join facts on one line, without empty ones.
 
     >>> join_facts("2 steps", "", "0.4 s")
     '2 steps · 0.4 s'
@@ -84,44 +85,44 @@ def join_facts(*words: str | None) -> str:
 
 
 def join_facts_html(*parts: str | None) -> Markup:
-    """Facts in one line, some of them HTML; empty ones are left out."""
+    """Join facts on one line, where some are HTML; empty ones are left out."""
     return Markup(" · ").join(filter(None, parts))
 
 
 def name_link(label: str, place: Query) -> Markup:
-    """The name of a thing as a link to its view."""
+    """Link a name to the view of the item."""
     return link(label, place.href, "nm")
 
 
 def note(sentence: object) -> Markup:
-    """A remark, "" for none."""
+    """Draw a remark; "" if there is none."""
     return Markup('<p class="note">{}</p>').format(on_page(sentence)) if sentence else Markup()
 
 
 def heading(title: str, about: str = "", *, first: bool = False) -> Markup:
-    """The heading of a section; ``first``: the top one."""
+    """Draw the heading of a section; ``first``: for the first section."""
     small = Markup(" <small>{}</small>").format(about) if about else Markup()
     return Markup('<h3 class="sub{}">{}{}</h3>').format(" first" if first else "", title, small)
 
 
 def bullets(lines: Iterable[object], kind: str = "") -> Markup:
-    """A list of texts, "" for none."""
+    """Draw a list of texts; "" if there are none."""
     items = Markup().join(Markup("<li>{}</li>").format(on_page(line)) for line in lines)
     return Markup('<ul class="{}">{}</ul>').format(kind, items) if items else Markup()
 
 
 def pre(text: str, kind: str = "pre") -> Markup:
-    """A text with its lines and spaces kept."""
+    """Draw a text that keeps its line breaks and spaces."""
     return Markup('<pre class="{}" tabindex="0">{}</pre>').format(kind, text)
 
 
 def as_json(value: Any) -> Markup:
-    """A record as indented JSON."""
+    """Draw a record as indented JSON."""
     return pre(json.dumps(value, ensure_ascii=False, indent=1, default=str))
 
 
 def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
-    """Facts as a definition list; empty ones are left out."""
+    """Draw facts as a definition list, without empty ones."""
     rows = Markup().join(
         Markup("<dt>{}</dt><dd>{}</dd>").format(key, value) for key, value in pairs if value
     )
@@ -129,12 +130,12 @@ def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
 
 
 def follow(do: str) -> Markup:
-    """An element that triggers an action whenever a job has news."""
+    """Return an element that triggers an action whenever a job changes."""
     return Markup("<span{}></span>").format(attributes(follow="*", do=do))
 
 
 def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> Markup:
-    """A dialog with buttons; ``body``: HTML whose fields the buttons send."""
+    """Draw a dialog with buttons; ``body``: HTML whose fields the buttons send."""
     ends = button(keep, close="1") + Markup().join(buttons)
     return Markup(
         '<h2>{}</h2><div data-form class="stack">{}<div class="buttons">{}</div></div>'
@@ -142,7 +143,7 @@ def dialog(title: str, body: str, *buttons: str, keep: str = "Cancel") -> Markup
 
 
 def mark(verdict: str) -> Markup:
-    """The mark of a verdict, with its name for screen readers."""
+    """Draw the symbol of a verdict, with its name for screen readers."""
     name = VERDICTS.get(verdict, verdict)
     return Markup('<i class="m {}" role="img" title="{}" aria-label="{}">{}</i>').format(
         verdict, name, name, SIGNS.get(verdict, "·")
@@ -156,7 +157,7 @@ def chips(
     name: str = "only",
     **data: Any,
 ) -> Markup:
-    """Filters with counts: (value, label, count); a click sends ``name=value``."""
+    """Draw filters with counts: (value, label, count); a click sends ``name=value``."""
     buttons = Markup()
     for value, label, count in items:
         on = value == chosen
@@ -174,7 +175,7 @@ def chips(
 
 
 def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> Markup:
-    """A link in a group of which the current one is marked; ``about``: a line below it."""
+    """Draw a link in a group in which the current one is highlighted; ``about``: a line below it."""
     current = Markup(" aria-current=true") if on else NOTHING
     names = f"{kind} on".strip() if on else kind
     return Markup('<a href="{}" class="{}"{}><b>{}</b><small>{}</small></a>').format(
@@ -183,7 +184,7 @@ def choice(address: str, title: str, about: str, on: bool, kind: str = "") -> Ma
 
 
 def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode") -> Markup:
-    """A switch between views: (address, label)."""
+    """Draw a switch between views: (address, label)."""
     links = Markup().join(
         Markup('<a href="{}" class="{}"{}>{}</a>').format(
             address,
@@ -197,7 +198,9 @@ def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode")
 
 
 def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool = False) -> Markup:
-    """A part that folds. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open across redraws."""
+    """Draw a collapsible section. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open
+    across redraws.
+    """
     name = Markup(' id="{}"').format(id) if id else Markup()
     return Markup(
         '<details class="fold"{}{}><summary>{}<em>{}</em></summary><div>{}</div></details>'
@@ -205,7 +208,7 @@ def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool 
 
 
 def menu(*buttons: str, label: str) -> Markup:
-    """The menu of a row. ``label`` names the row, so that an open menu stays open across redraws."""
+    """Draw the menu of a row. ``label`` names the row, so that an open menu stays open across redraws."""
     return Markup(
         '<details class="menu"><summary title="{}" aria-label="{}">⋯</summary><div>{}</div></details>'
     ).format(label, label, Markup().join(buttons))
@@ -216,47 +219,47 @@ STATES = {
     **dict.fromkeys(("failed", "no answer", "damaged"), "bad"),
     **dict.fromkeys(("loading", "waiting", "cancelling", "testing", "building", "running"), "busy"),
 }
-"""State of a thing → the kind of its dot."""
+"""State of an item → the kind of its dot."""
 
 
 def state(word: str, about: str = "", kind: str = "") -> Markup:
-    """The state of a thing with a coloured dot. ``kind``: "good", "bad", "busy"; '' derives it from the word."""
+    """Draw the state of an item with a coloured dot. ``kind``: "good", "bad", "busy"; '' derives it from the word."""
     return Markup('<span class="state {}" title="{}">{}</span>').format(
         kind or STATES.get(word, ""), about, word
     )
 
 
 def progress(share: float | None, title: str = "") -> Markup:
-    """A progress bar; it oscillates if the share is unknown. ``title``: the name of the work."""
+    """Draw a progress bar, which oscillates if the share is unknown. ``title``: the name of the work."""
     value = Markup() if share is None else Markup(' value="{:.0f}"').format(100 * share)
     label = Markup(' aria-label="Progress of {}"').format(title) if title else Markup()
     return Markup('<progress max="100"{}{}></progress>').format(value, label)
 
 
 def doing(words: str, button: str = "", share: float | None = None) -> Markup:
-    """Work in progress with its bar and its button."""
+    """Draw work in progress with its bar and button."""
     return Markup('<div class="doing"><span>{}</span>{}{}</div>').format(
         words, button, progress(share)
     )
 
 
 def empty(sentence: str, action: str = "") -> Markup:
-    """An empty list: the next step, and its button."""
+    """Draw an empty list with the next step and a button for it."""
     return Markup('<div class="empty"><p>{}</p>{}</div>').format(sentence, action)
 
 
 def problem(error: object) -> Markup:
-    """An error in the page's words, next to its cause; "" for None."""
+    """Draw an error in the page's wording next to its cause; "" for None."""
     return Markup('<p class="problem">{}</p>').format(on_page(error)) if error else Markup()
 
 
 def warning(sentence: object) -> Markup:
-    """A warning, "" for none."""
+    """Draw a warning; "" if there is none."""
     return Markup('<p class="warn">{}</p>').format(on_page(sentence)) if sentence else Markup()
 
 
 def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> Markup:
-    """The heading of an object: the way back, its name, a line about it, its buttons."""
+    """Draw the heading of an item: the way back, its name, a line about it, its buttons."""
     return Markup(
         '<div class="crumb"><a href="{}">{}</a><span>/</span><h1>{}</h1><small>{}</small><span class="gap"></span>{}</div>'
     ).format(address, place, title, about, buttons)
@@ -271,9 +274,9 @@ def rows(
     abouts: Sequence[str] = (),
     marked: Sequence[bool] = (),
 ) -> Markup:
-    """A table of HTML cells. A heading that begins with ">" is a column of numbers.
+    """Draw a table of HTML cells. Headings that begin with ">" mark columns of numbers.
 
-    ``addresses``: one per row; ``abouts``: one per heading; ``marked``: the highlighted rows.
+    ``addresses``: one per row; ``abouts``: one per heading; ``marked``: highlighted rows.
     """
     sides, top, body = ["n" if head.startswith(">") else "" for head in heads], Markup(), Markup()
     for index, head in enumerate(heads):
@@ -307,7 +310,9 @@ def window(
     row: int = 62,
     label: str = "Questions",
 ) -> Markup:
-    """A list that loads its rows as they scroll into sight, see ``Page.list_rows``. ``row``: the height of a row in pixels."""
+    """Draw a list that loads its rows as they scroll into view; see ``Page.list_rows``. ``row``: the height of a row
+    in pixels.
+    """
     data = attributes(
         list=list, key=json.dumps(key.values()), total=total, at=at, row=row, pick=pick
     )

@@ -1,4 +1,4 @@
-"""The chip in the header: all running work, and the outcome of the latest."""
+"""The status chip in the header: all running work, and the most recent results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from rallebench.services.workbench import Workbench
 from rallebench.views import run_list
 
 RECENT = 8
-"""Finished jobs in the list."""
+"""Finished jobs shown in the list."""
 
 VERBS = {
     "run": "Run",
@@ -37,7 +37,7 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class JobNews:
-    """All jobs as the header shows them. ``versions``: of every job; a new one triggers its followers."""
+    """All jobs as shown in the header. ``versions``: a version per job; a new version notifies its followers."""
 
     any: bool
     active: int
@@ -56,7 +56,7 @@ class JobNews:
 
 
 def job_news(workbench: Workbench) -> JobNews:
-    """The chip, the list below it, and the version of every job."""
+    """Return the chip, the list below it, and the version of every job."""
     jobs = [job for job in workbench.jobs.list() if job.kind != PREPARATION]
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
@@ -84,12 +84,12 @@ def _chip(active: list[Job], ended: list[Job]) -> Markup:
 
 
 def remaining_time(now: JobStanding) -> str:
-    """The remaining time in words, "" if unknown."""
+    """Describe the remaining time; "" if unknown."""
     return "" if now.left is None else f"{about_time(now.left)} left"
 
 
 def row(job: Job, name: str) -> Markup:
-    """A job in the list, with its stop button."""
+    """Draw a job in the list, with its stop button."""
     title = f"{VERBS.get(job.kind, job.kind.capitalize())} {name}"
     if job.done:
         clock = time.strftime("%H:%M", time.localtime(job.ended))
@@ -108,19 +108,19 @@ def row(job: Job, name: str) -> Markup:
 
 
 def done_share(job: Job) -> float | None:
-    """The finished share of a job, None if unknown."""
+    """Return the finished share of a job; None if unknown."""
     now = job.standing
     return None if now is None else now.share
 
 
 def progress_words(job: Job) -> str:
-    """The progress of a job: "40 of 222 · about 2 min left", "" without a known total."""
+    """Describe the progress of a job: "40 of 222 · about 2 min left"; "" if the total is unknown."""
     now = job.standing
     return "" if now is None else join_facts(f"{now.done:,} of {now.total:,}", remaining_time(now))
 
 
 def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
-    """The current task of a job with its message or count; "" before its first progress."""
+    """Describe the current task of a job with its message or count; "" before its first progress."""
     news = next((x for x in reversed(job.events()) if isinstance(x, Progress)), None)
     if news is None:
         return ""
@@ -129,23 +129,23 @@ def doing_now(job: Job, name: Callable[[str], str] = str) -> str:
 
 
 def stop_button(job: Job, do: str = "jobs.stop", id: str = "", kind: str = "quiet") -> Markup:
-    """The stop button of a job; ``id``: the argument of ``do``, by default the job's id."""
+    """Draw the stop button of a job; ``id``: the argument of ``do``, by default the job's id."""
     if job.stopping:
         return Markup("<small>stopping</small>")
     return button("Stop", do, kind=kind, id=id or job.id)
 
 
 def running(job: Job, title: str, words: str, *more: str, name: str, stop: str = "") -> Markup:
-    """Running work as a line of a list: its title (HTML), its progress, ``more``, and its ``stop`` button."""
+    """Draw running work as a row of a list: its title (HTML), its progress, ``more``, and its ``stop`` button."""
     figures = Markup('<span class="num">{}</span>').format(words)
     parts = title, progress(done_share(job), name), figures, *more, stop or stop_button(job)
     return Markup('<div class="running">{}</div>').format(Markup().join(parts))
 
 
 def going(job: Job | None, words: str = "") -> Markup:
-    """The progress of a job with its stop button, or the reason of its failure; "" once it is done.
+    """Draw the progress of a job with its stop button, or why it failed; "" once it is done.
 
-    ``words`` replace its newest message.
+    ``words``: replaces its newest message.
     """
     if job is None or job.done:
         return problem(job and job.error)

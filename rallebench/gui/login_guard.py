@@ -1,4 +1,4 @@
-"""The login of the page: the addresses open without it, and a limit on wrong passwords."""
+"""The login of the page: addresses that are open without it, and a limit on failed attempts."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ from typing import Any
 
 OPEN_PATHS = frozenset({"/", "/login", "/theme.css", "/favicon.ico", "/gradio_api/startup-events"})
 OPEN_FOLDERS = ("/assets/", "/static/")
-"""All addresses without a login: the login itself, which is Gradio's page without its contents, that page's scripts,
-styles and pictures, and the address by which Gradio sees that its server is up."""
+"""Everything that is open without a login: the login page (Gradio's page without its contents), its scripts, styles
+and images, and the address that Gradio requests to check that its server is running.
+"""
 
 TRIES, LOCKED = 5, 60.0
-"""Wrong passwords of an address in a row, after which it is locked, and for how many seconds."""
+"""Failed attempts in a row before an address is locked, and seconds for which it is locked."""
 SLOWEST = 4.0
-"""Longest delay of an answer to a wrong password in seconds; the first is 0.25 s, each later one twice as long."""
+"""Maximum delay in seconds of the response to a wrong password. The first delay is 0.25 s, and each later one is
+twice as long.
+"""
 ADDRESSES = 10_000
-"""Remembered addresses; the one with the oldest try is forgotten."""
+"""Addresses to remember; beyond that, the one with the oldest attempt is forgotten."""
 
 
 class Credentials:
-    """The one user and password. Both are always compared, by digests of equal length, so that the time reveals nothing."""
+    """The only user and password. Both are always compared, by digests of equal length, so that timing reveals
+    nothing.
+    """
 
     def __init__(self, user: str, password: str) -> None:
         self._key = secrets.token_bytes(32)
         self._user, self._password = self._digest(user), self._digest(password)
 
     def __call__(self, user: str, password: str) -> bool:
-        """Return whether user and password are both right."""
+        """Return whether both user and password are right."""
         is_user = hmac.compare_digest(self._digest(user), self._user)
         is_password = hmac.compare_digest(self._digest(password), self._password)
         return is_user and is_password
@@ -46,7 +51,7 @@ class Credentials:
 
 @dataclass
 class Tries:
-    """The failed or pending tries of an address, the time of the latest, and the end of its lock."""
+    """The failed or pending attempts of an address, the time of the latest, and the end of its lock."""
 
     count: int = 0
     last: float = 0.0
@@ -54,14 +59,14 @@ class Tries:
 
 
 class Throttle:
-    """Failed logins per address. A try counts from its start, so that parallel tries do not evade the limit."""
+    """Failed logins per address. An attempt counts from its start, so parallel attempts cannot evade the limit."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._tries: OrderedDict[str, Tries] = OrderedDict()
 
     def begin(self, address: str) -> float:
-        """Count a try. Returns the remaining seconds of the address's lock, 0 if it may try."""
+        """Count an attempt. Return the remaining seconds of the address's lock, or 0 if the attempt is allowed."""
         now, tries = self._clock(), self._tries.setdefault(network(address), Tries())
         self._tries.move_to_end(network(address))
         while len(self._tries) > ADDRESSES:
@@ -70,13 +75,13 @@ class Throttle:
             return tries.until - now
         if tries.until or now - tries.last > LOCKED:
             tries.count, tries.until = 0, 0.0
-        if tries.count >= TRIES:  # the limit is reached by pending tries
+        if tries.count >= TRIES:  # pending attempts have reached the limit
             return LOCKED
         tries.count, tries.last = tries.count + 1, now
         return 0.0
 
     def end(self, address: str, *, right: bool) -> float:
-        """Record the outcome of a try. Returns the seconds to delay its answer."""
+        """Record the result of an attempt. Return the seconds by which to delay the response."""
         tries = self._tries.get(network(address), Tries())
         if right:
             self._tries.pop(network(address), None)
@@ -87,7 +92,7 @@ class Throttle:
 
 
 def network(address: str) -> str:
-    """The visitor behind an address: an IPv6 visitor has a whole /64 of them.
+    """Return the network that identifies a visitor: an IPv6 visitor owns a whole /64.
 
     >>> network("192.0.2.7"), network("2001:db8::1:2"), network("::ffff:192.0.2.7")
     ('192.0.2.7', '2001:db8::/64', '192.0.2.7')
@@ -104,9 +109,10 @@ def network(address: str) -> str:
 
 
 class LoginGuard:
-    """ASGI middleware: without a login only ``OPEN_PATHS`` and ``OPEN_FOLDERS`` answer, and wrong passwords are slowed.
+    """ASGI middleware: without a login, only ``OPEN_PATHS`` and ``OPEN_FOLDERS`` respond, and failed logins are
+    slowed down.
 
-    The address is that of the connection; a proxy's header is believed only if the server's FORWARDED_ALLOW_IPS
+    The address is taken from the connection. A proxy's header is trusted only if the server's FORWARDED_ALLOW_IPS
     names the proxy.
     """
 
@@ -164,7 +170,7 @@ def is_open(scope: Any) -> bool:
 
 
 def is_known(scope: Any) -> bool:
-    """Return whether a request carries a login cookie, which Gradio keeps."""
+    """Return whether a request has a login cookie that Gradio knows."""
     app = scope.get("app")
     tokens, name = getattr(app, "tokens", {}), getattr(app, "cookie_id", "")
     for header, value in scope["headers"]:

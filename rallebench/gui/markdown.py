@@ -1,4 +1,4 @@
-"""Markdown of models and users as HTML that loads nothing by itself."""
+"""Render Markdown from models and users as HTML that loads nothing by itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 @lru_cache(maxsize=64)
 def safe_markdown(text: str) -> Markup:
-    """Markdown as HTML: no HTML of the text's own, no image; a link opens only when it is clicked.
+    """Render Markdown as HTML without the text's own HTML or images. Links open only when clicked.
 
     >>> print(safe_markdown("a < b, `x<y` and ![i](http://x/)"))
     <p>a &lt; b, <code>x&lt;y</code> and !<a href="http://x/" target="_blank" rel="noopener noreferrer">i</a></p>
@@ -40,7 +40,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def _formula(state: StateInline, silent: bool) -> bool:
-    """``$$…$$`` as it was written, without Markdown in it."""
+    """Keep ``$$…$$`` as written, without interpreting Markdown inside."""
     start = state.pos + 2
     end = state.src.find("$$", start) if state.src.startswith("$$", state.pos) else -1
     if end <= start or end > state.posMax:

@@ -1,4 +1,4 @@
-"""The messages of the page's script: one schema, checked before a handler runs."""
+"""Messages of the page's script, checked against one schema before a handler runs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Scalar = Union[Text, bool, Whole, FiniteFloat, None]
 
 
 class PageMessage(BaseModel):
-    """A message; its values are not converted, and unknown fields are refused."""
+    """A message. Values are not converted, and unknown fields are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     window: Name = ""
 
 
 class FileMessage(BaseModel):
-    """A file that the browser uploaded before."""
+    """A file that the browser uploaded earlier."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
     path: Text
@@ -30,7 +30,7 @@ class FileMessage(BaseModel):
 
 
 class ActMessage(PageMessage):
-    """An action with the fields around the pressed element, and the query of the address."""
+    """An action, with the fields around the pressed element and the query of the address."""
 
     action: Name
     number: Annotated[int, Field(ge=0, le=2**53)] = 0
@@ -39,19 +39,19 @@ class ActMessage(PageMessage):
 
 
 class MoreMessage(PageMessage):
-    """The next patch of a stream."""
+    """Request for the next patch of a stream."""
 
     stream: Name
 
 
 class StopMessage(PageMessage):
-    """The end of the stream of an action."""
+    """Request to end the stream of an action."""
 
     action: Name
 
 
 class RowsMessage(PageMessage):
-    """Rows of a windowed list."""
+    """Request for rows of a windowed list."""
 
     list: Name
     key: dict[Name, Scalar] = Field(default_factory=dict)
@@ -63,7 +63,7 @@ Kind = TypeVar("Kind", bound=PageMessage)
 
 
 def read(kind: type[Kind], message: Any) -> Kind:
-    """Parse a message. Raises UsageError naming the first wrong field."""
+    """Parse a message. Raises UsageError that names the first wrong field."""
     try:
         return kind.model_validate(message)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""Views, dialogs and drawers: the patches that open them."""
+"""Patches that open views, dialogs and drawers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rallebench.gui.patches import Patch
 
 
 def view(name: str, title: str, *parts: str, kind: str = "", more: Markup = NOTHING) -> Patch:
-    """Open a view made of ``parts``. ``kind``: "wide" for tables; ``more``: attributes of the whole."""
+    """Open a view made of ``parts``. ``kind``: "wide" for tables; ``more``: attributes of the view."""
     place, kind = f"v-{name.replace('/', '-')}", f"wrap-page {kind}".strip()
     inside = Markup('<div class="{}"{}>{}</div>').format(kind, more, Markup().join(parts))
     return Patch({place: inside}, title=title)
@@ -24,7 +24,7 @@ def ask(title: str, body: str, label: str, do: str, *, keep: str = "Cancel", **d
 
 
 def ask_delete(thing: str, sentence: str, do: str, **data: Any) -> Patch:
-    """Ask before a deletion; ``sentence``: the consequences."""
+    """Ask for confirmation before deleting; ``sentence``: the consequences."""
     yes = button("Delete", do, kind="danger", **data)
     body = Markup("<p>{}</p>").format(sentence)
     return Patch(dialog=dialog(f"Delete {thing}?", body, yes, keep="Keep it"))
@@ -38,7 +38,7 @@ def drawer(title: str, *parts: str) -> Patch:
 
 
 def form_drawer(title: str, fields: str, *buttons: str) -> Patch:
-    """Open a panel of fields, which its buttons send."""
+    """Open a panel of fields that its buttons send."""
     inside = Markup('{}<div class="buttons">{}</div>').format(fields, Markup().join(buttons))
     return drawer(
         title, Markup('<div data-form data-problems class="stack">{}</div>').format(inside)

@@ -1,4 +1,4 @@
-"""The answers of the page's handlers: parts of the page to change, merged, and written as the script reads them."""
+"""Responses of the page's handlers: changes to parts of the page, merged, and serialised for the script."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rallebench.gui.wording import on_page
 log = logging.getLogger(__name__)
 
 BUG = "rallebench met an unexpected error"
-"""The beginning of the sentence about an unexpected error."""
+"""Start of the sentence about an unexpected error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,9 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class PageEvent:
-    """An event for the script of a place. ``index``: an action; ``list``: a windowed list; ``run``: the name of a run."""
+    """An event for the script of a place. ``index``: index of an action; ``list``: name of a windowed list; ``run``:
+    name of a run.
+    """
 
     name: str
     index: int | None = None
@@ -53,12 +55,13 @@ class PageEvent:
 class Patch:
     """A change of the page.
 
-    ``html``: element id → its new inner HTML. ``title``: the title of the window. ``go``: an address to open; ``address``:
-    an address to put in place of the present one. ``say``: a short message, with ``undo``, a button in it. ``dialog``,
-    ``drawer``: HTML, "" closes. ``chain``: the chain in the header. ``store``: values for the browser to keep, None
-    removes one. ``sound``: earlier problems are mended. ``problem``: the sentence of an error, shown at the field
-    ``at_field``. ``stream``: the number of a stream that has begun; ``over``: it has ended. ``meanwhile``: the patch of a
-    stream that waits (False), or that the user has stopped (True); it stays on the server.
+    ``html``: element id → its new inner HTML. ``title``: the window's title. ``go``: an address to open; ``address``:
+    an address that replaces the current one. ``say``: a short message, with an optional ``undo`` button. ``dialog``,
+    ``drawer``: HTML; "" closes it. ``chain``: the chain in the header. ``store``: values for the browser to store;
+    None removes a value. ``sound``: True if earlier problems are resolved. ``problem``: the sentence of an error,
+    shown at the field ``at_field``. ``stream``: number of a stream that has started; ``over``: True if it has ended.
+    ``meanwhile``: the patch for a stream that is waiting (False) or was stopped by the user (True); it stays on the
+    server.
     """
 
     html: Mapping[str, str] = field(default_factory=dict)
@@ -85,7 +88,9 @@ class Patch:
         return self != NO_CHANGE
 
     def __or__(self, later: Patch) -> Patch:
-        """Both changes in one. A later part replaces an earlier one, and comes after the others, which may hold it."""
+        """Combine both changes. A later part replaces an earlier one and is moved to the end, because it may be
+        inside other parts.
+        """
         earlier = {id: part for id, part in self.html.items() if id not in later.html}
         changed = {
             part.name: getattr(later, part.name)
@@ -96,7 +101,9 @@ class Patch:
         return replace(self, **{**changed, **whole})
 
     def to_json(self) -> dict[str, Any]:
-        """The patch as ``script/patches.js`` applies it, from first to last. Values inserted as HTML are escaped."""
+        """Return the patch in the form that ``script/patches.js`` applies in order. Values inserted as HTML are
+        escaped.
+        """
         panels = {"dialog": self.dialog, "drawer": self.drawer}
         drawn = {"chain": self.chain, "undo": self.undo}
         return {
@@ -110,7 +117,7 @@ class Patch:
         }
 
     def _values(self) -> dict[str, Any]:
-        """The parts that are not HTML."""
+        """Return the parts that are not HTML."""
         values = (
             ("title", self.title),
             ("say", self.say),
@@ -135,12 +142,12 @@ NO_CHANGE = Patch()
 
 
 def _html(value: str) -> str:
-    """A value that the script inserts as HTML: escaped unless it is ``Markup``."""
+    """Escape a value that the script inserts as HTML, unless it is ``Markup``."""
     return str(escape(value))
 
 
 def merge(patches: Iterator[Patch]) -> Patch:
-    """All patches of an answer in one, without those for the time of waiting."""
+    """Merge all patches of a response, leaving out those for waiting."""
     merged = Patch()
     for patch in patches:
         merged |= patch
@@ -148,7 +155,7 @@ def merge(patches: Iterator[Patch]) -> Patch:
 
 
 def problem(error: Exception) -> Patch:
-    """The patch that shows an error at its field; a bug also prints its traceback to stderr."""
+    """Return the patch that shows an error at its field; a bug also prints its traceback to stderr."""
     if isinstance(error, RalleError):
         return Patch(problem=on_page(error), at_field=error.setting or "")
     if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:

@@ -1,4 +1,4 @@
-"""Streams: the patches of an action that continues, taken by the page at its own pace."""
+"""Streams: the patches of a continuing action, fetched by the page at its own pace."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rallebench.gui.patches import Meanwhile, Patch, problem
 from rallebench.services.jobs import start_thread
 
 PACE = 0.08
-"""Seconds between two patches of a stream: redrawing a page is slow."""
+"""Seconds between two patches of a stream, because redrawing a page is slow."""
 
 PATIENCE = 2.0
-"""Seconds until a request to a silent stream is answered with its ``meanwhile``."""
+"""Seconds before a request to a silent stream is answered with its ``meanwhile``."""
 
 
 class PatchStream:
-    """Patches of a generator that runs in its own thread, taken by the page at its own pace."""
+    """Patches of a generator that runs in its own thread, fetched by the page at its own pace."""
 
     def __init__(self, patches: Iterator[Patch], number: int = 0) -> None:
         self.id = uuid.uuid4().hex
@@ -38,7 +38,7 @@ class PatchStream:
 
     @property
     def over(self) -> bool:
-        """True once the generator has ended and the page has taken every patch."""
+        """True once the generator has ended and the page has fetched every patch."""
         with self._change:
             return self._ended and not self._waiting
 
@@ -47,9 +47,10 @@ class PatchStream:
         start_thread(self._read, "page stream")
 
     def stop(self, *, shows: bool = True) -> None:
-        """End the stream: the page gets its last patch at once, and the generator stops waiting for servers and ends at its next value.
+        """End the stream. The page gets its last patch at once; the generator stops waiting for servers and ends at
+        its next value.
 
-        ``shows``: whether the page is told; not if a newer stream of the same action replaces this one.
+        ``shows``: tell the page; False if a newer stream of the same action replaces this one.
         """
         with self._change:
             if not self._ended:
@@ -60,7 +61,7 @@ class PatchStream:
         self._hang_up.set()
 
     def take(self) -> Patch:
-        """All patches since the last call, merged. Waits up to PATIENCE seconds for the first."""
+        """Return all patches since the last call, merged. Waits up to PATIENCE seconds for the first."""
         with self._change:
             waited, self._waited = self._waited, False
             if not waited:
@@ -77,7 +78,7 @@ class PatchStream:
         loop, news = asyncio.get_running_loop(), asyncio.Event()
 
         def wake() -> None:
-            with suppress(RuntimeError):  # the page was closed meanwhile
+            with suppress(RuntimeError):  # the page was closed in the meantime
                 loop.call_soon_threadsafe(news.set)
 
         with self._change:
@@ -93,7 +94,7 @@ class PatchStream:
         self._waited = True
 
     def _tell(self) -> None:
-        """Wake all waiting threads; the lock is held."""
+        """Wake all waiting threads. The caller must hold the lock."""
         self._change.notify_all()
         for wake in self._waits:
             wake()

@@ -1,4 +1,4 @@
-"""Errors in the words of the page: the sentence of the lower layer, then its hint as fields and buttons."""
+"""Errors in the wording of the page: the error's own sentence, then its hint as fields and buttons."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
 
 
 def on_page(text: object) -> str:
-    """An error or a sentence in the words of the page; the mend of an error comes last.
+    """Return an error or a sentence in the page's wording, with an error's remedy last.
 
     >>> on_page(RalleError("It needs a language model.", hint=Hint("choose", "llm", "questions=0 answerable=false")))
     'It needs a language model; choose one, or do without: set Questions to 0 and untick Answerable.'
@@ -46,7 +46,7 @@ def on_page(text: object) -> str:
 
 
 def _field(pair: str) -> str:
-    """The advice about the field of ``name=value``; an upper-case value is the user's own."""
+    """Return the advice about the field of ``name=value``; an upper-case value stands for the user's own."""
     name, _, value = pair.partition("=")
     label = name.replace("_", " ").capitalize()
     boxes = {"false": f"untick {label}", "true": f"tick {label}"}

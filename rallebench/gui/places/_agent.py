@@ -1,4 +1,4 @@
-"""Agent: an episode of a workflow in an environment, shown live, edited and continued, kept as a run."""
+"""Agent: an episode of a workflow in an environment, shown live. It can be edited, continued, and saved as a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ CANNOT_ACT = (
 
 @dataclass(frozen=True)
 class AgentForm:
-    """The fields of the form. ``settings``: of the workflow and its environment; ``episode``: the name of the last one."""
+    """The fields of the form. ``settings``: of the workflow and its environment; ``episode``: the name of the latest
+    episode.
+    """
 
     llm: str
     workflow: str = "react"
@@ -51,7 +53,7 @@ class AgentForm:
 
     @property
     def agent(self) -> tuple[str, str, str, Mapping[str, Any]]:
-        """Workflow, environment, model and settings."""
+        """The workflow, environment, model and settings."""
         env = self.env if agents.needs_environment(self.workflow) else ""
         return self.workflow, env, self.llm, self.settings
 
@@ -63,7 +65,7 @@ def register(page: Page) -> None:
 
 
 def window_episode(page: Page, event: Event) -> EpisodeState | None:
-    """The episode of this window; ``run`` and ``q`` in the address name one of a run."""
+    """Return the episode of this window, or the stored episode named by ``run`` and ``q`` in the address."""
     of_run = event.read(AgentAddress)
     if of_run.run and of_run.q:
         return episodes.open_episode(page.workspace, of_run.run, of_run.q)
@@ -71,7 +73,7 @@ def window_episode(page: Page, event: Event) -> EpisodeState | None:
 
 
 def window_form(page: Page, event: Event) -> AgentForm:
-    """The form of this window; initially with a model that can act, if the workspace has one."""
+    """Return the form of this window; initially, its model is one that can act, if the workspace has any."""
 
     def new_form() -> AgentForm:
         llms = list(page.workspace.llms())
@@ -82,7 +84,7 @@ def window_form(page: Page, event: Event) -> AgentForm:
 
 
 def open_agent(page: Page, event: Event) -> Iterator[Patch]:
-    """The form and the episode; follows a running one."""
+    """Open the form and the episode; follow the episode while it runs."""
     state = window_episode(page, event)
     body = columns(
         Markup('{}<span id="agent-buttons" class="row">{}</span>').format(
@@ -107,7 +109,7 @@ def able(page: Page, event: Event) -> bool:
 
 
 def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
-    """The parts that change during an episode; ``acts``: the chosen model can act."""
+    """Return the parts that change during an episode; ``acts``: True if the chosen model can act."""
     going = state is not None and state.going
     return Patch(
         {
@@ -120,12 +122,12 @@ def parts(page: Page, state: EpisodeState | None, acts: bool = True) -> Patch:
 
 
 def so_far(state: EpisodeState) -> str:
-    """The number of steps so far, and their time."""
+    """Describe the number of steps so far and their time."""
     return html.join_facts(plural(len(state.steps), "step"), figures.duration(state.seconds))
 
 
 def buttons(going: bool, acts: bool) -> Markup:
-    """Run, or Stop during an episode."""
+    """Draw the Run button, or Stop during an episode."""
     if going:
         return html.button("Stop", "agent.stop")
     sent = "#agent-form"
@@ -134,7 +136,7 @@ def buttons(going: bool, acts: bool) -> Markup:
 
 
 def draw(page: Page, event: Event) -> Markup:
-    """Workflow, environment, model, question and all settings."""
+    """Draw the workflow, environment, model, question and all settings."""
     bench, chosen = window_bench(page, event), window_form(page, event)
     workflow, env, llm = chosen.workflow, chosen.env, chosen.llm
     change, about = form.on_change("agent.choose"), agents.workflows()
@@ -224,7 +226,7 @@ def start(page: Page, event: Event, request: EpisodeRequest) -> Iterator[Patch]:
 
 
 def watch(page: Page, name: str) -> Iterator[Patch]:
-    """Stream an episode as it unfolds."""
+    """Stream an episode as it runs."""
     seen = ""
     while (state := page.workbench.asking.episode(name)) is not None:
         if state.mark != seen:
@@ -236,7 +238,7 @@ def watch(page: Page, name: str) -> Iterator[Patch]:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop the episode at once."""
+    """Stop the episode immediately."""
     page.workbench.asking.stop_episode(window_form(page, event).episode)
     return Patch()
 
@@ -245,7 +247,7 @@ def stop(page: Page, event: Event) -> Patch:
 
 
 def episode_html(page: Page, state: EpisodeState | None) -> Markup:
-    """The question; thoughts, actions and observations in order; then the tree of a search."""
+    """Draw the question; the thoughts, actions and observations in order; and the tree of a search."""
     if state is None:
         return html.empty(
             "Choose a workflow, a model and a question, then press Run. Every thought, action and observation appears here as it happens."
@@ -286,7 +288,7 @@ def _piece(piece: Piece, end: str, more: str = "") -> Markup:
 
 
 def _branch(nodes: Sequence[Any], parent: int) -> Markup:
-    """The tree of a search workflow below a node, "" for others."""
+    """Draw the tree of a search workflow below a node; "" for other workflows."""
     rows = Markup()
     for node in nodes:
         if node.parent == parent:
@@ -304,7 +306,7 @@ def _branch(nodes: Sequence[Any], parent: int) -> Markup:
 
 
 def outcome(page: Page, state: EpisodeState | None) -> Markup:
-    """The state or outcome of the episode: its answer beside the gold, its cost, the next steps."""
+    """Draw the state or result of the episode: its answer next to the gold, its cost, and the next steps."""
     if state is None:
         return html.empty("The answer appears here.")
     if state.going:
@@ -337,7 +339,7 @@ def outcome(page: Page, state: EpisodeState | None) -> Markup:
 
 
 def known_state(page: Page, event: Event) -> EpisodeState:
-    """The episode of the window. Raises UsageError if it is gone."""
+    """Return the episode of the window. Raises UsageError if it no longer exists."""
     state = window_episode(page, event)
     if state is None:
         raise UsageError("The episode is not known any more; run it again.")
@@ -345,7 +347,7 @@ def known_state(page: Page, event: Event) -> EpisodeState:
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """A drawer that edits an action of the episode."""
+    """Open a drawer for editing an action of the episode."""
     state = known_state(page, event)
     at = event.position("at", len(state.steps))
     text = edit_text(state.steps[at].reply, state.episode_request.workflow)
@@ -364,7 +366,7 @@ def continue_(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def keep(page: Page, event: Event) -> Patch:
-    """Store the episode as a run, for comparisons."""
+    """Save the episode as a run for comparisons."""
     name = episodes.save_episode(
         page.workspace, page.workbench.models.backends, window_episode(page, event)
     ).name
@@ -372,11 +374,11 @@ def keep(page: Page, event: Event) -> Patch:
 
 
 def benchmark(page: Page, event: Event) -> Patch:
-    """Run the agent on a dataset: the dialog of a new run, over Agent."""
+    """Run the agent on a dataset: open the dialog for a new run on top of Agent."""
     remember(page, event)
     return page.call("runs.new", {"agent": "on"}, window=event.session.window)
 
 
 def chosen_flow(page: Page, event: Event) -> FlowSpec:
-    """The flow of the agent in this window's form. Raises UsageError."""
+    """Return the flow of the agent in this window's form. Raises UsageError."""
     return page.workbench.asking.agent(*window_form(page, event).agent).flow

@@ -27,15 +27,15 @@ UNDO_DEPTH = 60
 """Versions of a chain kept for undo."""
 
 PAUSE = 0.2
-"""Seconds between two looks at another stream's work."""
+"""Seconds between checks of another stream's work."""
 
 
 @dataclass(eq=False)
 class Execution:
-    """Work of this window that asks models.
+    """A run of this window's chain or part of it, including its model requests.
 
-    ``action``: the action whose stream it is, and whose stop ends it. ``doing``: its current task; ``needs``: the
-    models and indexes to load first; ``work``: the stop of its stream, which tells its requests from others.
+    ``action``: the action that owns the stream and whose stop button ends it. ``doing``: its current task; ``needs``:
+    the models and indexes to load first; ``work``: the stop signal of its stream, which identifies its requests.
     """
 
     action: str
@@ -45,12 +45,12 @@ class Execution:
     work: Stop = field(default_factory=stop_of_thread)
 
     def missing(self, page: Page, names: tuple[str, ...]) -> tuple[str, ...]:
-        """The ``names`` that are not loaded."""
+        """Return those ``names`` that are not loaded."""
         models = page.workbench.models
         return tuple(name for name in dict.fromkeys(names) if not models.is_loaded(name))
 
     def words(self, page: Page, llms: tuple[str, ...]) -> Markup:
-        """The current task, its duration, the reason of a retry, and the stop button, as HTML."""
+        """Return the current task, its duration, the reason for a retry, and the stop button, as HTML."""
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
@@ -80,7 +80,7 @@ class Busy:
             self.end(going)
 
     def end(self, going: Execution) -> bool:
-        """End an execution. Returns whether it was the current one; a newer one is left alone."""
+        """End an execution. Return whether it was the current one; a newer one is not affected."""
         was_running = self.running is going
         self.running = None if was_running else self.running
         return was_running
@@ -88,14 +88,15 @@ class Busy:
 
 @dataclass
 class Bench(Busy):
-    """The state of Build.
+    """The state of Build in one window.
 
-    ``steps``: action → its step; ``before``: the steps of the previous chain. ``ran``: action → the action that gave its
-    step. ``executed``: the chain of the last execution; ``answered``: the chain of ``episode``. ``past``: chains for undo.
-    ``history``: (time, chain, answer, verdict, question) of each execution. ``known``: saved chains as this window last
-    read or saved them. ``verdicts``: (dataset, question) → (verdict, answer). ``earlier``: the turns before a question
-    from Chat. ``draft``: the edited chain in the browser; ``left_behind``: one that a crash left there, until it is
-    restored or discarded. ``is_stopped``: the user stopped the last execution. ``source``: the address of the chain.
+    ``steps``: action → its step; ``before``: the steps of the previous chain. ``ran``: action → the action that
+    produced its step. ``executed``: the chain of the last execution; ``answered``: the chain of ``episode``.
+    ``past``: earlier chains for undo. ``history``: (time, chain, answer, verdict, question) of each execution.
+    ``known``: saved chains as this window last read or saved them. ``verdicts``: (dataset, question) → (verdict,
+    answer). ``earlier``: the turns before a question from Chat. ``draft``: the edited chain in the browser;
+    ``left_behind``: a draft that survived a crash, until it is restored or discarded. ``is_stopped``: True if the
+    user stopped the last execution. ``source``: the address from which the chain came.
     """
 
     chain: Chain
@@ -123,41 +124,41 @@ class Bench(Busy):
     source: QuestionAddress | None = None
 
     def edit(self, chain: Chain) -> None:
-        """Replace the chain; undo returns to the previous one."""
+        """Replace the chain. Undo restores the previous one."""
         if chain != self.chain:
             self.past = [*self.past[-UNDO_DEPTH:], self.chain]
             self.chain = chain
 
     def forget_steps(self) -> None:
-        """Forget the steps of the previous question; its execution is left alone."""
+        """Forget the steps of the previous question; a running execution is not affected."""
         self.is_stopped = False
         self.running, self.answered, self.earlier = None, None, ()
         self.executed, self.episode, self.verdict = None, None, None
         self.steps, self.ran, self.before, self.verdict_before = {}, {}, {}, ""
 
     def stop(self, *, is_opening: bool) -> None:
-        """Record that the user stopped an execution: its steps stay, and no earlier answer is shown in place of its own."""
+        """Record that the user stopped an execution. Its steps stay, and no earlier answer is shown in its place."""
         self.episode, self.verdict, self.answered, self.is_stopped = None, None, None, True
         if is_opening:
             self.executed = None
 
     def put(self, example: Example, episode: Episode, verdict: Verdict) -> None:
-        """Record the outcome of an execution."""
+        """Record the result of an execution."""
         self.episode, self.verdict, self.answered = episode, verdict, self.executed
         self.verdicts[self.dataset, example.question.qid] = (verdict.kind, episode.answer)
 
     @property
     def verdict_kind(self) -> str:
-        """The verdict in a word, "" if unknown."""
+        """The verdict as one word; "" if unknown."""
         return self.verdict.kind if self.verdict else ""
 
     def is_answered_by(self, chain: Chain) -> bool:
-        """Return whether the result came from exactly this chain."""
+        """Return whether exactly this chain produced the result."""
         return self.answered is not None and self.answered.actions == chain.actions
 
     @property
     def stale_from(self) -> int | None:
-        """The first action whose output is out of date; one past the last if only the result is."""
+        """Index of the first action whose output is out of date; one past the last if only the result is."""
         actions = self.chain.actions
         changed = (i for i, action in enumerate(actions) if self.ran.get(i, action) != action)
         old = self.episode is not None and not self.is_answered_by(self.chain)
@@ -165,7 +166,9 @@ class Bench(Busy):
 
 
 def window_bench(page: Page, event: Event) -> Bench:
-    """The state of Build in the event's window; a new window starts with the starter's chain and its first question."""
+    """Return the state of Build in the event's window. A new window starts with the starter's chain and its first
+    question.
+    """
 
     def new_bench() -> Bench:
         chain = page.workspace.chain(DEFAULT_CHAIN)
@@ -177,8 +180,8 @@ def window_bench(page: Page, event: Event) -> Bench:
 
 
 def prepare(page: Page) -> None:
-    """Begin to import the libraries of the chain that a new window executes."""
-    with suppress(RalleError):  # the window shows the error
+    """Start importing the libraries that the chain of a new window needs."""
+    with suppress(RalleError):  # the window reports the error
         chain = page.workspace.chain(DEFAULT_CHAIN)
         loads = [(name, "language model") for name in chain.llms]
         loads += [(name, "retriever") for name in chain.retrievers]
@@ -186,13 +189,13 @@ def prepare(page: Page) -> None:
 
 
 def saved_chain(page: Page, bench: Bench, name: str) -> Chain:
-    """A chain of the workspace, which the window remembers. Raises RalleError."""
+    """Return a saved chain of the workspace and remember it in the window. Raises RalleError."""
     bench.known[name] = page.workspace.chain(name)
     return bench.known[name]
 
 
 def read_bench(page: Page, event: Event) -> Bench:
-    """The state of Build, with the chain of the fields if the event sends it. Raises UsageError."""
+    """Return the state of Build, with the chain in the form if the event contains it. Raises UsageError."""
     bench = window_bench(page, event)
     if event.text("count"):
         bench.edit(read_chain(event))
@@ -207,9 +210,9 @@ def meanwhile(
     stopped: Callable[[], Patch],
     beside: Callable[[], str] = lambda: "",
 ) -> Meanwhile:
-    """The status shown in the element ``at`` during an execution.
+    """Return the status shown in the element ``at`` during an execution.
 
-    ``stopped``: the patch after a stop. ``beside``: the element with the full reason of a retry.
+    ``stopped``: the patch after a stop. ``beside``: the element for the full reason of a retry.
     """
 
     def show(end: bool) -> Patch:
@@ -223,7 +226,7 @@ def meanwhile(
 
 
 def follow_other(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
-    """The status of another stream of this window, in the element ``at``, until it ends."""
+    """Show the status of this window's other stream in the element ``at`` until it ends."""
     going = busy.running
     while going is not None and busy.running is going:
         yield Patch({at: going.words(page, ())})
@@ -231,6 +234,6 @@ def follow_other(page: Page, at: str, busy: Busy) -> Iterator[Patch]:
 
 
 def bench_example(page: Page, bench: Bench) -> Example:
-    """The question of the bench with its gold; a typed question has none. Raises RalleError."""
+    """Return the current question with its gold; a typed question has none. Raises RalleError."""
     example = page.workbench.asking.example(bench.dataset, bench.question)
     return replace(example, question=replace(example.question, history=bench.earlier))

@@ -1,4 +1,4 @@
-"""The chain as fields of the page, and back. The fields are the only copy of an edited chain."""
+"""Convert a chain to form fields and back. The fields are the only copy of an edited chain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"retrieve": "Retrieve", "generate": "Generate", "identity": "Pass on"}
 DIALECTS = [("fstring", "f-string"), ("eval", "eval")]
 NUMBERS = {"max_tokens": "Tokens at most", "temperature": "Temperature", "seed": "Seed"}
 OWN = (*NUMBERS, "stop", "system")
-"""Settings of a generate action with their own fields."""
+"""Settings of a generate action that have their own fields."""
 
 HINTS = {
     "fstring": "{question} {response[0]} {prompt[0]} {documents[0][0][title]} {history}",
@@ -30,7 +30,7 @@ HINTS = {
 
 
 def read_chain(event: Event) -> Chain:
-    """The chain of the fields. Raises UsageError naming the action and the field."""
+    """Return the chain in the form. Raises UsageError that names the action and the field."""
     count = event.whole("count") or 0
     if not 1 <= count <= MAX_ACTIONS:
         raise UsageError("The chain on this page is older than the program; reload the page.")
@@ -74,14 +74,14 @@ def _generation(event: Event, key: str, where: str) -> Json:
 
 
 def _unescape(line: str) -> str:
-    r"""A stop text as typed, with \n read as a line break."""
+    r"""Replace each typed \n in a stop text by a line break."""
     if "\\" not in line:
         return line
     return line.encode("latin-1", "backslashreplace").decode("unicode_escape")
 
 
 def summary(action: Action) -> str:
-    """The request of an action in a few words.
+    """Summarise the request of an action in a few words.
 
     >>> summary(Action("retrieve", "{question}", target="wiki", k=3))
     'wiki · k 3'
@@ -95,12 +95,12 @@ def summary(action: Action) -> str:
 
 
 def summaries(chain: Chain) -> Patch:
-    """The summary line of every action."""
+    """Return a patch with the summary line of every action."""
     return Patch({f"what-{i}": escape(summary(action)) for i, action in enumerate(chain.actions)})
 
 
 def editor(workbench: Workbench, action: Action, index: int) -> Markup:
-    """The fields of an action; its template may use the outputs of earlier actions."""
+    """Draw the fields of an action; its template may use the outputs of earlier actions."""
     key, space = f"a{index}_", workbench.workspace
     pair, title = Markup(), "Text"
     if action.kind == "retrieve":
@@ -151,7 +151,7 @@ def _more(action: Action, key: str) -> Markup:
 
 
 def hidden_fields(chain: Chain) -> Markup:
-    """The fields that the form of a chain sends beside its actions."""
+    """Draw the fields that a chain's form sends in addition to its actions."""
     return form.hidden_fields(count=len(chain.actions), about=chain.about, name=chain.name)
 
 
@@ -162,7 +162,7 @@ def draw(
     gists: Mapping[int, str],
     opened: int | None = None,
 ) -> Markup:
-    """All actions, each a line that opens into its fields and its output."""
+    """Draw all actions, one line each; a line opens to show the action's fields and output."""
     count, rows = len(chain.actions), Markup()
     for index, action in enumerate(chain.actions):
         menu = html.menu(
@@ -195,7 +195,7 @@ def draw(
 
 
 def edit_actions(chain: Chain, verb: str, index: int = 0, by: int = 0, kind: str = "") -> Chain:
-    """The chain with an action added, removed or moved. Raises UsageError."""
+    """Return the chain with an action added, removed or moved. Raises UsageError."""
     rows = list(chain.actions)
     if verb == "add":
         if len(rows) >= MAX_ACTIONS:

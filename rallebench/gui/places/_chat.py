@@ -1,4 +1,4 @@
-"""Chat: the chain of Build in a conversation, with sources cited beside each sentence."""
+"""Chat: use the chain in Build for a conversation, with sources cited after each sentence."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from rallebench.views import chain_forms
 from rallebench.views.verdicts import DEPTH, verdict
 
 BOTTOM = Patch(event=PageEvent("rb-bottom"))
-"""Scrolls to the last turn."""
+"""Patch that scrolls to the last turn."""
 NEW_DATASET = "my-chat-questions"
 
 
@@ -44,7 +44,9 @@ def register(page: Page) -> None:
 
 @dataclass
 class Chats:
-    """The conversations of a window, newest first, at least one. ``dataset``: the last one a question was saved to."""
+    """The conversations of a window, newest first, at least one. ``dataset``: the dataset to which a question was
+    last saved.
+    """
 
     talks: list[Talk]
     opened: int = 0
@@ -57,7 +59,7 @@ class Chats:
 
 
 def window_chats(page: Page, event: Event) -> Chats:
-    """The conversations of this window; those of earlier sessions are read from disk."""
+    """Return the conversations of this window; earlier sessions are read from disk."""
     workspace, window = page.workspace, event.session.window
     return event.session.state(
         Chats, lambda: Chats(stored_conversations.load(workspace, window) or [Talk()])
@@ -70,7 +72,7 @@ def open_talk(page: Page, event: Event) -> Talk:
 
 
 def event_turn(page: Page, event: Event) -> Turn:
-    """The turn of an event. Raises UsageError."""
+    """Return the turn of an event. Raises UsageError."""
     return open_talk(page, event).turn(event.whole("index") or 0)
 
 
@@ -85,7 +87,7 @@ def save_talks(page: Page, event: Event) -> None:
 
 
 def open_chat(page: Page, event: Event) -> Iterator[Patch]:
-    """The three columns; follows an answer in progress."""
+    """Open the three columns; follow an answer in progress."""
     talk = open_talk(page, event)
     yield Patch(title="Chat") | draw_parts(page, event)
     while talk.is_busy and talk is open_talk(page, event):
@@ -95,7 +97,7 @@ def open_chat(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def draw_parts(page: Page, event: Event) -> Patch:
-    """The list of conversations, the open one, and the sources of its last answer."""
+    """Draw the list of conversations, the open conversation, and the sources of its last answer."""
     chain, talk = window_bench(page, event).chain, open_talk(page, event)
     switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
     field = Markup(
@@ -124,7 +126,7 @@ def draw_parts(page: Page, event: Event) -> Patch:
 
 
 def parts(page: Page, event: Event) -> Patch:
-    """All parts except the input field, which keeps its text during an answer."""
+    """Draw everything except the input field, which keeps its text during an answer."""
     talk = open_talk(page, event)
     return Patch(
         {
@@ -137,14 +139,14 @@ def parts(page: Page, event: Event) -> Patch:
 
 
 def send_button(talk: Talk) -> Markup:
-    """The button that sends a question, or stops the answer in progress."""
+    """Draw the button that sends a question or stops the answer in progress."""
     if talk.is_busy:
         return html.button("Stop", "chat.stop")
     return html.button("Send", "chat.send", kind="primary")
 
 
 def how(page: Page, chain: Chain) -> str:
-    """A line on the chain: it quotes or writes, and how it handles follow-up questions."""
+    """Describe the chain in one line: whether it quotes or writes, and how it handles follow-up questions."""
     asking, writes = page.workbench.asking, ""
     if chain.llms and asking.copies(chain.llms[-1]):
         writes = f"{chain.llms[-1]} quotes: it copies a few words from the passages or declines, and writes nothing of its own. "
@@ -159,7 +161,7 @@ def how(page: Page, chain: Chain) -> str:
 
 
 def deletion(page: Page, event: Event) -> Markup:
-    """The button that deletes the open conversation, "" before its first turn."""
+    """Draw the button that deletes the open conversation; "" before its first turn."""
     turns = open_talk(page, event).turns
     if not turns:
         return Markup()
@@ -168,7 +170,7 @@ def deletion(page: Page, event: Event) -> Markup:
 
 
 def conversations(page: Page, event: Event) -> Markup:
-    """The list on the left."""
+    """Draw the list on the left."""
     rows, opened = Markup(), open_talk(page, event)
     for index, talk in enumerate(window_chats(page, event).talks):
         path = talk.path
@@ -192,18 +194,18 @@ def conversations(page: Page, event: Event) -> Markup:
 
 
 def send(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask the chain and stream its answer."""
+    """Ask a question and stream its answer."""
     return begin_turn(page, event, event.text("text"), open_talk(page, event).last)
 
 
 def regenerate(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask a question again with the current chain and without the reply cache; the earlier answer stays as a branch."""
+    """Repeat a question with the current chain and without the reply cache; the earlier answer is kept as a branch."""
     turn = event_turn(page, event)
     return begin_turn(page, event, turn.question, turn.before, fresh=True)
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """Ask for another wording of a question."""
+    """Open a form for rewording a question."""
     turn = event_turn(page, event)
     body = form.area("edited", "Question", turn.question, rows=3, more=Markup(" autofocus"))
     body += html.note("The earlier question and its later turns stay as a branch.")
@@ -211,7 +213,7 @@ def edit(page: Page, event: Event) -> Patch:
 
 
 def resend(page: Page, event: Event) -> Iterator[Patch]:
-    """Send the edited question in place of the earlier one, which stays as a branch."""
+    """Send the edited question instead of the earlier one, which is kept as a branch."""
     return begin_turn(
         page, event, event.text("edited"), event_turn(page, event).before, Patch(dialog="")
     )
@@ -226,7 +228,7 @@ def begin_turn(
     *,
     fresh: bool = False,
 ) -> Iterator[Patch]:
-    """Start a turn. A refusal is raised at once and leaves an answer in progress alone."""
+    """Start a turn. A refusal is raised immediately and does not affect an answer in progress."""
     chain, talk = window_bench(page, event).chain, open_talk(page, event)
     turn = talk.ask(page.workbench.asking, chain, question, before)
     save_talks(page, event)
@@ -236,7 +238,7 @@ def begin_turn(
 def stream_turn(
     page: Page, event: Event, talk: Talk, turn: Turn, fresh: bool, first: Patch
 ) -> Iterator[Patch]:
-    """Stream a turn. An error ends in the turn, so that the question stays."""
+    """Stream a turn. An error becomes part of the turn, so that the question is kept."""
     chain, workbench, turn.hang_up = turn.chain, page.workbench, stop_of_thread()
     yield first
     yield Patch(meanwhile=waiting(page, talk, turn))
@@ -262,7 +264,7 @@ def stream_turn(
 
 
 def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
-    """The time a model has been silent, and the reason of a retry, shown in the turn."""
+    """Return the status shown in the turn: how long a model has been silent, and the reason for a retry."""
     began, work = time.time(), stop_of_thread()
 
     def show(end: bool) -> Patch:
@@ -276,22 +278,22 @@ def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop the answer; its text so far stays."""
+    """Stop the answer, keeping its text so far."""
     open_talk(page, event).stop()
     return parts(page, event)
 
 
-# looking
+# navigation
 
 
 def branch(page: Page, event: Event) -> Patch:
-    """Switch to another branch of a question, at its newest turn."""
+    """Show another branch of a question, at its newest turn."""
     open_talk(page, event).show(event_turn(page, event))
     return parts(page, event)
 
 
 def new(page: Page, event: Event) -> Patch:
-    """Start a conversation."""
+    """Start a new conversation."""
     chats = window_chats(page, event)
     if chats.talks[0].turns:
         chats.talks.insert(0, Talk())
@@ -300,7 +302,7 @@ def new(page: Page, event: Event) -> Patch:
 
 
 def delete(page: Page, event: Event) -> Patch:
-    """Delete the open conversation and stop its answer."""
+    """Delete the open conversation, stopping its answer."""
     talks, talk = window_chats(page, event).talks, open_talk(page, event)
     talk.stop()
     talks.remove(talk)
@@ -317,7 +319,7 @@ def choose(page: Page, event: Event) -> Patch:
 
 
 def sources(page: Page, event: Event) -> Patch:
-    """The sources of an answer, or the passage of a citation with its span."""
+    """Show the sources of an answer, or the cited passage with the quoted span."""
     cite = event.whole("cite")
     return Patch(
         {"chat-side": sources_html(event_turn(page, event), cite)}, event=PageEvent("rb-cited")
@@ -328,7 +330,7 @@ def sources(page: Page, event: Event) -> Patch:
 
 
 def open_in_build(page: Page, event: Event) -> Patch:
-    """Open a question with its chain and steps in One question."""
+    """Open a question in Build with its chain and steps."""
     turn, bench = event_turn(page, event), window_bench(page, event)
     question, steps = turn.in_build
     words = NO_CHANGE
@@ -358,7 +360,7 @@ def open_in_build(page: Page, event: Event) -> Patch:
 
 
 def keep(page: Page, event: Event) -> Patch:
-    """Ask for the dataset, the gold answers and the gold pages."""
+    """Ask for the dataset, gold answers and gold pages."""
     turn = event_turn(page, event)
     own = page.workspace.own_datasets()
     name = window_chats(page, event).dataset or (own[0] if own else NEW_DATASET)

@@ -1,4 +1,4 @@
-"""A turn of a conversation and the sources of its answer, as HTML."""
+"""Draw a turn of a conversation and the sources of its answer as HTML."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from rallebench.services.citations import HOW, Citation
 from rallebench.services.conversations import Talk, Turn
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
-"""Enclose the number of a citation until the answer is HTML; private-use characters that no text contains."""
+"""Private-use characters, which no text contains; they enclose citation numbers until the answer is HTML."""
 
 
 def turns_html(page: Page, talk: Talk) -> Markup:
-    """The open branch of a conversation."""
+    """Draw the open branch of a conversation."""
     if not talk.turns:
         return html.empty("Ask the chain something. Its sources appear beside the answer.")
     return Markup().join(turn_html(page, talk, turn) for turn in talk.path)
 
 
 def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
-    """A turn: question, search query, answer with citations, steps, buttons."""
+    """Draw a turn: question, search query, answer with citations, steps, buttons."""
     answer, end = Markup(), Markup()
     if turn.state == "done":
         answer, end = answer_html(turn), remark(talk, turn)
@@ -50,7 +50,7 @@ def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
 
 
 def search_query(turn: Turn) -> Markup:
-    """The search query if it differs from the typed question."""
+    """Return the search query if it differs from the question as typed."""
     if turn.rewriting is None or turn.standalone == turn.question:
         return Markup()
     refused = ""
@@ -62,7 +62,7 @@ def search_query(turn: Turn) -> Markup:
 
 
 def buttons(talk: Talk, turn: Turn) -> Markup:
-    """The actions of a turn, and the way to its other branches."""
+    """Draw the actions of a turn, and links to its other branches."""
     number = turn.number
     row = branches(talk, turn) + html.button("Sources", "chat.sources", kind="quiet", index=number)
     if turn.state == "running":
@@ -74,7 +74,7 @@ def buttons(talk: Talk, turn: Turn) -> Markup:
 
 
 def branches(talk: Talk, turn: Turn) -> Markup:
-    """ "2 of 3" with links to the previous and next branch, "" for a single one."""
+    """Draw "2 of 3" with links to the previous and next branch; "" for a single branch."""
     others = talk.branches(turn)
     if len(others) < 2:
         return Markup()
@@ -97,7 +97,7 @@ def branches(talk: Talk, turn: Turn) -> Markup:
 
 
 def answer_html(turn: Turn) -> Markup:
-    """The answer with a mark behind each supported sentence."""
+    """Draw the answer with a citation mark after each supported sentence."""
     text, listed = "", list[Citation]()
     for sentence in turn.cited_sentences:
         plain = re.sub(f"[{_OPEN}{_CLOSE}]", "", sentence.text)
@@ -117,7 +117,7 @@ def answer_html(turn: Turn) -> Markup:
 
 
 def citation_button(turn: Turn, citation: Citation, number: int) -> Markup:
-    """The mark of a citation, which opens its passage; ``number``: its position in the answer."""
+    """Draw a citation mark that opens its passage; ``number``: its position in the answer."""
     title = turn.sources[citation.number - 1].passage.title
     about = f"Source {citation.number}, {title}: {HOW[citation.how]}. Show the passage"
     data = attributes(do="chat.sources", index=turn.number, cite=number)
@@ -127,7 +127,7 @@ def citation_button(turn: Turn, citation: Citation, number: int) -> Markup:
 
 
 def remark(talk: Talk, turn: Turn) -> Markup:
-    """A caveat for the reader: an empty, uncached or unsupported answer."""
+    """Return a caveat for the reader if the answer is empty, uncached or unsupported."""
     if not turn.answer.strip():
         return html.note("The answer is empty.")
     words = []
@@ -143,7 +143,7 @@ def remark(talk: Talk, turn: Turn) -> Markup:
 
 
 def steps_fold(page: Page, turn: Turn) -> Markup:
-    """The steps of a turn with their costs, the rewriting of the question first."""
+    """Draw the steps of a turn with their costs, starting with the rewriting of the question."""
     prices = page.workbench.models.prices_of_use()
     steps = ((turn.rewriting,) if turn.rewriting else ()) + turn.steps
     facts = html.join_facts(
@@ -158,7 +158,7 @@ def steps_fold(page: Page, turn: Turn) -> Markup:
 
 
 def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
-    """The sources of an answer with the cited spans; the chosen citation is scrolled into view."""
+    """Draw the sources of an answer with the cited spans; the chosen citation is scrolled into view."""
     if turn is None or (turn.state == "running" and not turn.sources):
         return html.empty("The sources of an answer appear here.")
     citations = [citation for sentence in turn.cited_sentences for citation in sentence.citations]
@@ -178,12 +178,12 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
 
 
 def cut(question: str) -> str:
-    """The beginning of a question."""
+    """Return the beginning of a question."""
     return question if len(question) <= 60 else f"{question[:58].rstrip()} …"
 
 
 def status(turn: Turn, chosen: Citation | None) -> Markup:
-    """The support of the chosen passage for its sentence, announced to screen readers."""
+    """Describe how the chosen passage supports its sentence, for screen readers."""
     words = ""
     if chosen is not None:
         passage = turn.sources[chosen.number - 1].passage

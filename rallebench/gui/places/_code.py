@@ -1,4 +1,4 @@
-"""The chain as code: JSON, YAML, RaLLe's format, a Python program, the command line; and its import."""
+"""Show the chain as JSON, YAML, RaLLe's format, a Python program or commands, and import a chain."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def register(page: Page) -> None:
 
 
 def show(page: Page, event: Event) -> Patch:
-    """Open the drawer on one format."""
+    """Open the drawer with one format."""
     bench, shape = read_bench(page, event), event.choice("shape", chain_forms.FORMS, "json")
     tabs = Markup().join(
         html.button(label, "code.show", kind="on" if key == shape else "", shape=key)
@@ -53,18 +53,18 @@ def download(page: Page, event: Event) -> Patch:
 
 
 def paste(page: Page, event: Event) -> Patch:
-    """Import the chain of a pasted text."""
+    """Import a chain from pasted text."""
     return open_in_build(page, event, chain_forms.read_text(event.text("text")))
 
 
 def upload(page: Page, event: Event) -> Patch:
-    """Import the chain of a file."""
+    """Import a chain from a file."""
     file = event.file()
     return open_in_build(page, event, chain_forms.read_file(file.path, file.name))
 
 
 def open_in_build(page: Page, event: Event, chain: Chain) -> Patch:
-    """Open the chain in Build; Undo returns to the previous one."""
+    """Open an imported chain in Build. Undo restores the previous one."""
     bench = window_bench(page, event)
     bench.edit(chain)
     sentence = f"{chain.name} is open. Undo returns to the chain before."

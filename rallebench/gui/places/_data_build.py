@@ -1,4 +1,4 @@
-"""Two drawers, which build an index over a corpus and combine or rerank retrievers; and the fields of chunking."""
+"""Two drawers: build an index over a corpus, and combine or rerank retrievers. Also the fields for chunking."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGES = "path of a JSON, TSV or JSONL file"
 FIRST_KIND, FIRST_WAY = "bm25", "rrf"
 FOREIGN = "Vectors or index of another program"
 AT_ONCE = 0.4
-"""Seconds that a form waits for a job's immediate error."""
+"""Seconds that a form waits for an immediate error of its job."""
 
 
 def register(page: Page) -> None:
@@ -40,7 +40,7 @@ def register(page: Page) -> None:
 
 
 def options(registry: str) -> list[tuple[str, str]]:
-    """The entries of a registry, most used first, with a line about each."""
+    """Return the entries of a registry with their descriptions, most used first."""
     names = catalog.names("index kinds" if registry == "index_kinds" else registry)
     return [(name, f"{name}: {catalog.entry(registry, name).about}") for name in names]
 
@@ -71,7 +71,7 @@ def build_form(page: Page, event: Event) -> Patch:
 
 
 def settings_of_kind(kind: str, corpus: str) -> Markup:
-    """The fields of a kind: its own, its encoder, imported vectors, and a name."""
+    """Draw the fields for a kind of index: its own settings, its encoder, imported vectors, and a name."""
     item = catalog.entry("index_kinds", kind)
     name = f"{corpus}-{kind}" if corpus else ""
     parts = form.text("name", "Name", name, "made of corpus and kind")
@@ -92,12 +92,12 @@ def build_kind(page: Page, event: Event) -> Patch:
 
 
 def form_documents(page: Page, event: Event, name: str) -> str:
-    """The documents of a form: a typed path, else the corpus in the field ``name``."""
+    """Return the documents of a form: a typed path, otherwise the corpus in the field ``name``."""
     return str(event.path("path") or gold_coverage.corpus_source(page.workspace, event.text(name)))
 
 
 def form_index(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
-    """(corpus, kind, settings) of the form. Raises UsageError."""
+    """Return the (corpus, kind, settings) in the form. Raises UsageError."""
     kind, corpus = event.text("kind"), form_documents(page, event, "corpus")
     known = catalog.entry("index_kinds", kind).form
     values = form.read(known, event, prefix="set-", owner=f"index kind {kind!r}")
@@ -111,7 +111,7 @@ def form_index(page: Page, event: Event) -> tuple[str, str, dict[str, Any]]:
 
 
 def estimate(page: Page, event: Event) -> Iterator[Patch]:
-    """Estimate the costs of the build on a sample."""
+    """Estimate the cost of the build from a sample."""
     corpus, kind, settings = form_index(page, event)
     for piece in page.workbench.data.estimate_build(corpus, kind, **settings):
         news = isinstance(piece, str)
@@ -136,7 +136,7 @@ def estimate_html(piece: Any) -> Markup:
 
 
 def build(page: Page, event: Event) -> Patch:
-    """Build as a job; an immediate error is shown in the form."""
+    """Build the index as a job; an immediate error is shown in the form."""
     workbench = page.workbench
     corpus, kind, settings = form_index(page, event)
     pages = event.path("pages")
@@ -187,7 +187,7 @@ def combine_way(page: Page, event: Event) -> Patch:
 
 
 def combine(page: Page, event: Event) -> Patch:
-    """Save the combination, without settings that equal their defaults."""
+    """Save the combination, omitting settings that equal their defaults."""
     way, known = event.text("way"), catalog.entry("composites", event.text("way")).form
     own = form.changed_settings(known, event, prefix="set-", owner=f"way {way!r}")
     if not event.many("parts"):
@@ -203,7 +203,7 @@ def combine(page: Page, event: Event) -> Patch:
 def chunk_fields(
     chunking: Chunking | Literal["default"] | None, more: Markup = html.NOTHING
 ) -> Markup:
-    """The fields of chunking; ``more``: attributes of each, to follow changes."""
+    """Draw the fields for chunking; ``more``: attributes of each field, for following changes."""
     if isinstance(chunking, str):
         name, chunking = BY_ENCODER, None
     else:
@@ -231,7 +231,7 @@ def chunk_fields(
 
 
 def form_chunking(event: Event, encoder: str = "") -> Chunking | None:
-    """The fields as a Chunking, None for whole rows and documents. Raises UsageError."""
+    """Return the chunking in the form; None for whole rows and documents. Raises UsageError."""
     choice = event.text("cut", WHOLE)
     if choice == WHOLE:
         return None
@@ -244,7 +244,7 @@ def form_chunking(event: Event, encoder: str = "") -> Chunking | None:
 def mark_chunks(
     text: str, chunking: Chunking | None, document: str = "", title: str = ""
 ) -> Markup:
-    """A text with its chunks in two alternating tints and their overlaps in a third."""
+    """Mark the chunks of a text in two alternating tints, and their overlaps in a third."""
     cuts = chunkings.cuts(text, chunking, document, title)
     lengths = [len(text[start:end].split()) for start, end in cuts]
     mean = sum(lengths) / len(cuts)

@@ -1,4 +1,4 @@
-"""Dataset builders: the form, the plan, the stages so far, and their rows to inspect and edit."""
+"""Dataset builders: the form, the plan, the stages so far, and their rows for inspection and editing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ STAGES = {
 }
 MOST_ROWS = 30
 VISIBLE_SETTINGS = ("tasks", "questions", "after", "index", "data", "tables", "templates", "number")
-"""Settings shown without unfolding."""
+"""Settings shown without unfolding the rest."""
 WORTH_A_LOOK = {
     "unknown": "replies could not be read",
     "failed": "failed, tried again next time",
@@ -53,7 +53,7 @@ def register(page: Page) -> None:
 
 
 def stage_name(label: str) -> str:
-    """The title of a stage.
+    """Return the title of a stage.
 
     >>> stage_name("2-dates"), stage_name("documents")
     ('Date filter', 'Documents')
@@ -62,7 +62,7 @@ def stage_name(label: str) -> str:
 
 
 def open_builder(page: Page, event: Event) -> Patch:
-    """The form, or with an id the stages of a started dataset."""
+    """Open the form, or with an id the stages of a started dataset."""
     query = event.read(BuilderAddress)
     if name := query.id:
         return panels.view("data/builder", name, stored_view(page, query))
@@ -124,7 +124,7 @@ def redraw(page: Page, event: Event) -> Patch:
 
 
 def form_request(page: Page, event: Event) -> WorkspaceRequest:
-    """The request of the form. Raises UsageError."""
+    """Return the request in the form. Raises UsageError."""
     builder = event.text("maker")
     item = catalog.entry("builders", builder)
     settings = form.read(item.form, event, prefix="set-", owner=f"builder {builder!r}")
@@ -149,7 +149,7 @@ def plan(page: Page, event: Event) -> Patch:
 
 
 def draw_plan(planned: Forecast, more: str = "") -> Patch:
-    """A plan: its runs and stages, with notes."""
+    """Draw a plan: its runs, stages and notes."""
     head = Markup()
     if planned.runs:
         most = planned.generations.high
@@ -162,7 +162,7 @@ def draw_plan(planned: Forecast, more: str = "") -> Patch:
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask a small sample and extrapolate the costs."""
+    """Ask questions about a small sample and extrapolate the costs."""
     request = form_request(page, event)
     planned = page.workbench.experiments.plan(request)
     stop = html.stop_stream("builder.pilot")
@@ -202,7 +202,7 @@ def continue_(page: Page, event: Event) -> Patch:
 
 
 def stored_view(page: Page, query: BuilderAddress) -> Markup:
-    """The stages of a dataset, and the rows of the chosen one."""
+    """Draw the stages of a dataset, and the rows of the chosen stage."""
     name = query.id
     about = service.open_builder(page.workspace, name).maker
     back = html.button("Continue", "builder.continue", kind="primary", id=name)
@@ -223,7 +223,7 @@ def follow(page: Page, event: Event) -> Patch:
 
 
 def stages_view(page: Page, name: str) -> Markup:
-    """The progress: a row per stage, and the result."""
+    """Draw the progress: one row per stage, and the result."""
     job = page.workbench.jobs.get(service.NOUN, name)
     progress = going(job, (doing_now(job, stage_name) if job else "") or "starting")
     try:
@@ -238,7 +238,7 @@ def stages_view(page: Page, name: str) -> Markup:
 
 
 def stage_cells(name: str, label: str, counts: StageCounts) -> list[str]:
-    """A table row: inputs, kept rows, reasons of the losses, costs."""
+    """Return a table row: inputs, kept rows, reasons for dropped rows, costs."""
     left = ", ".join(f"{count:,} {reason}" for reason, count in (counts.left_out or {}).items())
     numbers = {name: getattr(counts, name) for name in WORTH_A_LOOK}
     worth = (f"{n:,} {WORTH_A_LOOK[name]}" for name, n in numbers.items() if n)
@@ -258,7 +258,7 @@ def stage_cells(name: str, label: str, counts: StageCounts) -> list[str]:
 
 
 def outcome(report: BuilderReport) -> Markup:
-    """The result with its notes and its place."""
+    """Draw the result with its notes and location."""
     name, links = report.name, Markup()
     records = ", ".join(f"{n:,} records in {file}" for file, n in report.records.items())
     words = records or "no question is left"
@@ -324,7 +324,7 @@ def row_view(row: StageRow) -> Markup:
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """A dialog with a row as JSON."""
+    """Open a dialog with a row as JSON."""
     place = event.fields(RowPlace)
     row = service.stage_row(page.workspace, place.id, place.stage, place.row)
     whole = json.dumps(row, ensure_ascii=False, indent=1)
@@ -339,14 +339,14 @@ def save(page: Page, event: Event) -> Patch:
 
 
 def toggle(page: Page, event: Event) -> Patch:
-    """Keep a row, or drop it."""
+    """Switch a row between kept and dropped."""
     place = event.fields(RowPlace)
     row = service.stage_row(page.workspace, place.id, place.stage, place.row)
     return write(page, event, json.dumps({**row, "keep": not row.get("keep", True)}))
 
 
 def store_check(page: Page, event: Event) -> Patch:
-    """Store a person's judgement of a row and show the next."""
+    """Save a person's verdict on a row and show the next row."""
     place, keep = event.fields(RowPlace), bool(event.text("keep"))
     service.check_row(
         page.workspace, place.id, place.stage, place.row, correction(event), keep=keep
@@ -355,7 +355,7 @@ def store_check(page: Page, event: Event) -> Patch:
 
 
 def write(page: Page, event: Event, text: str) -> Patch:
-    """Write a row into its stage's file and redraw stages and rows."""
+    """Write a row to its stage's file, and redraw the stages and rows."""
     place = event.fields(RowPlace)
     service.edit_row(page.workspace, place.id, place.stage, place.row, text)
     return redraw_rows(page, event)

@@ -1,4 +1,4 @@
-"""The annotator's step of a dataset builder: each row with its articles, to accept, correct or reject."""
+"""Manual checking in a dataset builder: show each row with its articles, to accept, correct or reject."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rallebench.gui.patches import Patch
 from rallebench.services import builders as service
 
 LINES, WIDTH = 8, 60
-"""The most lines of a field, and about how many characters a line holds."""
+"""Maximum lines of a field, and approximate characters per line."""
 
 
 @dataclass(frozen=True)
 class RowPlace(Query):
-    """A row of a ``stage`` of the begun dataset ``id``."""
+    """A row of a ``stage`` of the dataset ``id`` being built."""
 
     id: str = ""
     stage: str = ""
@@ -28,7 +28,7 @@ class RowPlace(Query):
 
 
 def check_button(page: Page, name: str, stage: str) -> Markup:
-    """The button that starts or continues the check of a stage, with its count; "" if nothing is left to check."""
+    """Draw the button that starts or continues the check of a stage, with its count; "" if nothing is left to check."""
     done, rows, _ = service.check_progress(page.workspace, name, stage)
     if not rows:
         return Markup()
@@ -37,7 +37,7 @@ def check_button(page: Page, name: str, stage: str) -> Markup:
 
 
 def check(page: Page, event: Event) -> Patch:
-    """The next unchecked row."""
+    """Show the next unchecked row."""
     place = event.fields(RowPlace)
     name, stage = place.id, place.stage
     done, rows, row = service.check_progress(page.workspace, name, stage)
@@ -62,11 +62,11 @@ def check(page: Page, event: Event) -> Patch:
 
 
 def source(key: str, value: str) -> Markup:
-    """A source text of the row."""
+    """Draw a source text of the row."""
     text = Markup('<p class="pre" dir="auto">{}</p>').format(value)
     return html.fold(key, text, opened=True)
 
 
 def correction(event: Event) -> Mapping[str, str]:
-    """The corrected fields of the drawer."""
+    """Return the corrected fields in the drawer."""
     return event.with_prefix("f:")

@@ -1,4 +1,4 @@
-"""The import panel in three steps: choose, preview, build."""
+"""The import panel, in three steps: choose, preview, build."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ CHARACTERS = 280
 
 @dataclass
 class ImportState:
-    """The panel of a window. ``form``: the format; ``pages``: the page map; ``indexes``: None before a choice; ``has_chunking``: chosen or
-    derived from the preview."""
+    """The panel of a window. ``form``: the format; ``pages``: the page map; ``indexes``: None until chosen;
+    ``has_chunking``: True if the chunking was chosen or derived from the preview.
+    """
 
     step: str = "choose"
     source: Path | None = None
@@ -64,7 +65,7 @@ def register(page: Page) -> None:
 
 
 def panel(page: Page, event: Event) -> Markup:
-    """The panel at this window's step."""
+    """Draw the panel at this window's step."""
     state = event.session.state(ImportState)
     job = page.workbench.jobs.get("import", state.name)
     if state.step == "build" and job is not None:
@@ -76,7 +77,7 @@ def panel(page: Page, event: Event) -> Markup:
 
 
 def head(step: str) -> Markup:
-    """The heading with the current step."""
+    """Draw the heading with the current step."""
     steps = Markup()
     for name in STEPS:
         current = Markup(' class="on" aria-current="step"') if name == step else Markup()
@@ -86,7 +87,7 @@ def head(step: str) -> Markup:
 
 
 def choose() -> Markup:
-    """The areas to drop files, a folder or a path."""
+    """Draw areas for dropping files or a folder, and a field for a path."""
     files = Markup('<span aria-hidden="true">⇪</span><span>Drop files or a folder, or click</span>')
     folder = Markup("<span>or choose a whole folder</span>")
     path = Markup(
@@ -111,7 +112,7 @@ def drop_area(
     more: Markup = html.NOTHING,
     takes: str | None = None,
 ) -> Markup:
-    """An area to drop files on, or to choose them. ``takes``: "pages" for a page map."""
+    """Draw an area for dropping or choosing files. ``takes``: "pages" for a page map."""
     data = html.attributes(upload="import.preview", as_=takes)
     return Markup(
         '<label class="{}"{}>{}<input type="file"{} class="sr" aria-label="{}"></label>\n'
@@ -119,7 +120,7 @@ def drop_area(
 
 
 def preview_parts(page: Page, seen: Looked, state: ImportState) -> Markup:
-    """The recognised format, the first rows, and the indexes to build."""
+    """Draw the detected format, the first rows, and the indexes to build."""
     kind = state.kind or seen.kind
     formats = {*catalog.names("corpora"), *catalog.names("datasets")} - {"imported"}
     recognised = seen.dataset if kind == "dataset" else seen.corpus or seen.dataset
@@ -166,7 +167,7 @@ ON_LOOK = form.on_change("import.preview")
 
 
 def chunks(page: Page, corpus: Preview, state: ImportState) -> Markup:
-    """The first chunks, and the share that exceeds the encoder's window."""
+    """Draw the first chunks, and the share that exceeds the encoder's input limit."""
     long = imports.long_sentence(corpus, state.chunking, state.encoder)
     items = Markup().join(
         bit(
@@ -198,13 +199,13 @@ def bit(title: str, text: str) -> Markup:
 
 
 def short(text: str) -> str:
-    """The beginning of a text."""
+    """Return the beginning of a text."""
     flat = " ".join(text.split())
     return flat if len(flat) <= CHARACTERS else flat[: CHARACTERS - 1] + "…"
 
 
 def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
-    """The first rows, then the bad rows and how to treat them."""
+    """Draw the first rows, then the bad rows and the choice of how to treat them."""
     more = plural(preview.read, "row") + (" read" if preview.ended else " read, there are more")
     no_rows = f"No {noun} can be read here. Choose another kind or format."
     items = items or html.note(no_rows)
@@ -224,7 +225,7 @@ def first_rows(page: Page, preview: Preview, noun: str, items: str) -> Markup:
 
 
 def warning_list(warnings: Iterable[str], notes: Iterable[str] = ()) -> Markup:
-    """Warnings, with notes below."""
+    """Draw warnings with notes below them."""
     return Markup().join([*map(html.warning, warnings), *map(html.note, notes)])
 
 
@@ -241,7 +242,7 @@ def settings(state: ImportState) -> Markup:
 
 
 def building(page: Page, job: Job) -> Markup:
-    """The progress of the import, or its result."""
+    """Draw the progress of the import, or its result."""
     tasks = [(name, x) for name, x in job.tasks.items() if isinstance(x, Progress)]
     lines, going = Markup(), 0 if job.done else 1
     for name, news in tasks[: len(tasks) - (going or job.error is not None)]:
@@ -303,7 +304,7 @@ def count_words(count: int, noun: str, skipped: int) -> str:
 
 
 def look(page: Page, state: ImportState) -> Looked:
-    """This window's source, as recognised."""
+    """Return this window's source as detected."""
     if state.source is None:
         raise UsageError("Nothing was chosen to import; choose a file or a folder.")
     return imports.look(
@@ -316,7 +317,7 @@ def look(page: Page, state: ImportState) -> Looked:
 
 
 def preview(page: Page, event: Event) -> Patch:
-    """Take the dropped, typed or changed source and preview it."""
+    """Preview a dropped, typed or changed source."""
     before, files = event.session.state(ImportState), event.files()
     page_map, goes_on = event.text("as") == "pages", before.step == "preview"
     state = replace(before) if goes_on and (page_map or not files) else ImportState()
@@ -338,7 +339,7 @@ def preview(page: Page, event: Event) -> Patch:
 
 
 def keep(state: ImportState, event: Event) -> None:
-    """Store the form; another kind of import has its own formats and is recognised again."""
+    """Save the form. A different kind of import has its own formats, so the format is detected again."""
     kind = event.text("kind")
     state.form = event.text("form") if kind == (state.kind or kind) else ""
     state.kind, state.pages, state.name = kind, event.path("pages"), event.text("name")
@@ -346,7 +347,7 @@ def keep(state: ImportState, event: Event) -> None:
 
 
 def rechunk(page: Page, event: Event) -> Patch:
-    """Preview the chunks with the settings of the form."""
+    """Preview the chunks with the settings in the form."""
     state = event.session.state(ImportState)
     state.encoder = event.text("encoder", "minilm")
     state.chunking, state.has_chunking = form_chunking(event, state.encoder), True
@@ -355,7 +356,7 @@ def rechunk(page: Page, event: Event) -> Patch:
 
 
 def start(page: Page, event: Event) -> Patch:
-    """Import and build the indexes as one job."""
+    """Import the data and build the indexes as one job."""
     state = event.session.state(ImportState)
     if state.source is None:
         raise UsageError("Choose what to import first.")

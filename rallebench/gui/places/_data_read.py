@@ -1,4 +1,4 @@
-"""The passages of a corpus and the records of a dataset: a filtered list beside the chosen row."""
+"""Browse the passages of a corpus or the records of a dataset: a filtered list next to the chosen row."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ VIEWS: Mapping[str, type[CorpusAddress] | type[DatasetAddress]] = {
     "dataset": DatasetAddress,
 }
 NOUNS = {"corpus": "passage", "dataset": "question"}
-"""View → the contents of its list."""
+"""View → noun for the items in its list."""
 
 
 @dataclass(frozen=True)
 class ReadList(Query):
-    """The list of a view: the passages of a corpus, or the questions of a dataset."""
+    """The list of a view: passages of a corpus, or questions of a dataset."""
 
     view: str = ""
     id: str = ""
@@ -65,7 +65,7 @@ def reader(
     chosen: str,
     notes: str,
 ) -> Patch:
-    """A header with the notes of the import, the filtered list, and the chosen row beside it."""
+    """Draw a header with the import's notes, the filtered list, and the chosen row next to it."""
     query = event.read(VIEWS[view])
     name, find = query.id, query.find
     title = html.crumb("Data", "#/data/list", name, about, buttons=buttons)
@@ -94,7 +94,7 @@ def said_at_import(
     warnings: Sequence[str],
     notes: Sequence[str] = (),
 ) -> Markup:
-    """The losses and guesses of the import, "" for none."""
+    """Draw the data lost or guessed during the import; "" if there is none."""
     parts = [plural(skipped, "bad row") + " left out"] if skipped else []
     parts += [plural(len(warnings), "warning")] if warnings else []
     parts += [plural(len(notes), "note")] if notes else []
@@ -111,7 +111,7 @@ def said_at_import(
 
 
 def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup:
-    """The windowed list of the ``total`` rows that contain the words."""
+    """Draw the windowed list of the ``total`` rows that contain the words."""
     noun = NOUNS[view]
     if not total:
         return html.empty(f"No {noun} holds these words. Type others, or empty the filter.")
@@ -121,13 +121,13 @@ def listing(view: str, name: str, find: str, total: int, at: int = -1) -> Markup
 
 
 def fitting(page: Page, view: str, name: str, find: str) -> Sequence[Any]:
-    """The rows of a corpus or the examples of a dataset that contain the words."""
+    """Return the rows of a corpus or the examples of a dataset that contain the words."""
     rows = passages.corpus_rows if view == "corpus" else passages.records
     return rows(page.workspace, name, find)
 
 
 def list_rows(page: Page, request: RowWindow) -> Rows:
-    """The rows of either list."""
+    """Return the requested rows of either list."""
     key = request.read(ReadList)
     part = fitting(page, key.view, key.id, key.find)[request.part]
     if key.view == "corpus":
@@ -151,7 +151,7 @@ def pick(page: Page, event: Event) -> Patch:
 
 
 def refilter(page: Page, event: Event) -> Patch:
-    """Filter the list by the typed words and keep them in the address."""
+    """Filter the list by the typed words, which are kept in the address."""
     view, name, find = event.choice("view", VIEWS), event.text("id"), event.text("find")
     total = len(fitting(page, view, name, find))
     address = VIEWS[view](id=name, find=find).href
@@ -183,7 +183,7 @@ def open_corpus(page: Page, event: Event) -> Patch:
 
 
 def passage_view(passage: Passage, corpus: str) -> Markup:
-    """A passage, and a preview of its chunks."""
+    """Draw a passage, and a preview of its chunks."""
     words = plural(len(passage.text.split()), "word")
     facts = html.join_facts(f"id {passage.doc_id}", f"page {passage.page_id or 'none'}", words)
     more = form.on_change("read.cut")
@@ -203,7 +203,7 @@ def passage_view(passage: Passage, corpus: str) -> Markup:
 
 
 def cut(page: Page, event: Event) -> Patch:
-    """Mark the chunks of the passage, or of the typed text."""
+    """Mark the chunks of the passage or the typed text."""
     chunking, own = form_chunking(event), event.raw_text("text")
     if own.strip():
         return Patch({"corpus-text": mark_chunks(own, chunking)})
@@ -268,7 +268,7 @@ def record_view(dataset: str, example: Example) -> Markup:
 
 
 def coverage_table(page: Page, event: Event) -> Patch:
-    """The coverage of a dataset by every retriever, read when the fold opens."""
+    """Draw the dataset's coverage by every retriever; computed only when the section is opened."""
     rows = []
     for name, share in gold_coverage.index_coverage(page.workspace, event.text("id")).items():
         count = f"{share.held:,} of {share.total:,}" if share else "–"

@@ -1,4 +1,4 @@
-"""One index: kind, state, coverage and manifest, and a search with its knobs."""
+"""One index: kind, state, coverage and manifest, and a search form with the index's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rallebench.views.gold_coverage import Coverage
 from rallebench.views.library import RetrieverLine
 
 OFFERED = 200
-"""Questions of a dataset offered by a field."""
+"""Maximum questions of a dataset that a field offers."""
 KINDS = {
     "bm25": "words",
     "flat": "dense, exact",
@@ -37,7 +37,7 @@ KINDS = {
     "rerank": "reranked",
     "llm-rerank": "reranked by a model",
 }
-"""Kind of an index or combination → its display name; the exact name is the tooltip."""
+"""Kind of index or combination → its display name; the exact name is the tooltip."""
 
 
 def register(page: Page) -> None:
@@ -58,7 +58,7 @@ def switch_button(line: RetrieverLine) -> Markup:
 
 
 def badge(share: Coverage | None, *, loading: bool = False) -> Markup:
-    """The coverage of a dataset by a corpus or an index."""
+    """Draw the coverage of a dataset by a corpus or an index."""
     if loading:
         return Markup('<span class="cov">…</span>')
     if share is None or share.share is None:
@@ -72,12 +72,12 @@ def badge(share: Coverage | None, *, loading: bool = False) -> Markup:
 
 
 def delete_button(what: str, name: str, able: bool) -> Markup:
-    """The button that asks before deleting, "" for a thing that cannot be deleted."""
+    """Draw the button that asks before deleting; "" if the item cannot be deleted."""
     return html.button("Delete…", "data.ask_delete", what=what, id=name) if able else Markup()
 
 
 def index_buttons(line: RetrieverLine) -> Markup:
-    """The actions on an index or a combination."""
+    """Draw the actions on an index or a combination."""
     built = line.bytes is not None or line.state == "damaged"
     able, what = line.own and bool(line.parts or built), "combination" if line.parts else "index"
     return (
@@ -94,18 +94,18 @@ def index_buttons(line: RetrieverLine) -> Markup:
 
 
 def retriever_line(page: Page, name: str) -> RetrieverLine:
-    """The line of a retriever. Raises NotFoundError with the known names."""
+    """Return the row of a retriever. Raises NotFoundError with the known names."""
     lines = {
         line.name: line for line in library.retrievers(page.workspace, page.workbench.data.states())
     }
     if name not in lines:
-        page.workspace.retriever(name)  # raises with the reason
+        page.workspace.retriever(name)  # raises an error with the reason
         return RetrieverLine(name, "", about="written out", own=False)
     return lines[name]
 
 
 def open_index(page: Page, event: Event) -> Patch:
-    """Open the index of the address, else the first; the address's query is searched by the button."""
+    """Open the index in the address, otherwise the first. A query in the address is run only by the button."""
     names = [line.name for line in library.retrievers(page.workspace, page.workbench.data.states())]
     query = event.read(IndexAddress)
     name = query.id or next(iter(names), "")
@@ -147,7 +147,7 @@ def refresh(page: Page, event: Event) -> Patch:
 
 
 def search_form(page: Page, query: IndexAddress, name: str, names: list[str]) -> Markup:
-    """Query, k, knobs, and the question whose gold is marked."""
+    """Draw the query, k, the search settings, and the question whose gold is highlighted."""
     sets = list(page.workspace.dataset_paths())
     corpus = retriever_line(page, name).corpus
     chosen = query.set or library.fitting_dataset(page.workspace, corpus)
@@ -197,7 +197,7 @@ query_field = partial(
 
 
 def offer(page: Page, event: Event) -> Patch:
-    """Take the chosen question as the query."""
+    """Use the chosen question as the query."""
     dataset, query, qid = event.text("set"), event.text("query"), ""
     if example := passages.find_example(page.workspace, dataset, event.text("q")):
         query, qid = example.question.text, example.question.qid
@@ -208,7 +208,7 @@ def offer(page: Page, event: Event) -> Patch:
 
 
 def search(page: Page, event: Event) -> Iterator[Patch]:
-    """Search; loads the retriever if necessary."""
+    """Search, loading the retriever if necessary."""
     example = passages.find_example(page.workspace, event.text("set"), event.text("q"))
     gold = example.gold if example else Gold()
     query = event.text("query") or (example.question.text if example else "")
@@ -223,7 +223,7 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def hits(result: Search, gold: Gold, k: int) -> Markup:
-    """The ranked passages, the gold ones marked."""
+    """Draw the ranked passages with the gold ones highlighted."""
     where = first_gold(result.gold_rank, k, result.depth, gold)
     took = figures.duration(result.milliseconds / 1000)
     head = html.heading("Passages", html.join_facts(f"{len(result.hits)} of k = {k}", took, where))

@@ -1,4 +1,4 @@
-"""The three steps of a new experiment: the varied settings, the questions, the models. Every field has its own control."""
+"""The three steps of a new experiment: varied settings, questions, models. Every field has its own control."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ KINDS = {
 }
 """Kind of experiment → its card."""
 FEW_SHOWN = 12
-"""Most choices shown as boxes; more become a list."""
+"""Maximum choices shown as boxes; more are shown as a list."""
 DATA = frozenset(
     {"retriever", "index", "dataset", "corpus", "table", "environment", "run", "file", "folder"}
 )
-"""Kinds of names in the settings that choose a published benchmark's data."""
+"""Kinds of settings that select the data of a published benchmark."""
 PARTS = ("set", "datasets", "tasks", "split", "language", "instances")
-"""Settings that select a part of the questions."""
+"""Settings that select a subset of the questions."""
 
 
 def window_design(page: Page, event: Event) -> Design:
-    """The design of the event's window; a new one sweeps k."""
+    """Return the design of the event's window; a new one sweeps k."""
     design = event.session.get(Design)
     if design is None:
         design = event.session.state(Design)
@@ -59,7 +59,7 @@ def window_design(page: Page, event: Event) -> Design:
 
 
 def varied_chain(page: Page, event: Event, design: Design) -> Chain:
-    """The chain to vary: the one in Build, or a saved one. Raises NotFoundError."""
+    """Return the chain to vary: the chain in Build, or a saved one. Raises NotFoundError."""
     if design.chain:
         return page.workspace.chain(design.chain)
     return window_bench(page, event).chain
@@ -69,7 +69,7 @@ def varied_chain(page: Page, event: Event, design: Design) -> Chain:
 
 
 def read(page: Page, event: Event) -> Design:
-    """The design of the window, updated from the form."""
+    """Return the window's design, updated from the form."""
     design = window_design(page, event)
     design.name, design.seed = event.text("name", design.name), event.text("seed", design.seed)
     design.limit = event.text("limit") if event.has("limit") else design.limit
@@ -104,7 +104,7 @@ def read(page: Page, event: Event) -> Design:
 
 
 def design_request(page: Page, event: Event, design: Design) -> WorkspaceRequest:
-    """The chosen settings as a request. Raises UsageError, NotFoundError."""
+    """Return the chosen settings as a request. Raises UsageError, NotFoundError."""
     return experiment_design.build_request(
         page.workspace,
         design,
@@ -140,7 +140,7 @@ def steps(page: Page, event: Event, design: Design) -> Markup:
 
 
 def naming(design: Design) -> Markup:
-    """Name, seed and MLflow, folded."""
+    """Draw name, seed and MLflow in a collapsed section."""
     auto = f"{design.kind}-{design.auto}"
     if design.kind in ("suite", "baselines"):
         auto = "made of its settings"
@@ -154,16 +154,16 @@ def naming(design: Design) -> Markup:
 
 
 ticks = partial(form.checks, id="x")
-"""Boxes to tick, each with an id so that the focus stays."""
+"""Check boxes, each with an id so that it keeps the focus."""
 
 
 def three(*fields: str) -> Markup:
-    """Fields side by side, three per row."""
+    """Draw fields side by side, three per row."""
     return Markup('<div class="fields x-three">{}</div>').format(Markup().join(fields))
 
 
 def vary(title: str, about: str, values: str, more: str = "", drop: str = "") -> Markup:
-    """The varied fields, each with boxes of values and an adder."""
+    """Draw the varied fields, each with check boxes for its values and a field to add more."""
     return Markup(
         '<fieldset class="x-vary"><legend>Vary <b>{}</b><small>{}</small>{}</legend><div class="row">{}{}</div></fieldset>'
     ).format(title, about, drop, values, more)
@@ -176,7 +176,7 @@ def own_value(name: str, title: str, kind: str, more: Markup = html.NOTHING) -> 
 
 
 Steps = tuple[tuple[str, str], ...]
-"""(title, fields) of each step, both HTML."""
+"""(title, fields) of each step, both as HTML."""
 
 
 def _sweep(page: Page, event: Event, design: Design) -> Steps:
@@ -207,7 +207,7 @@ STRATEGIES = (("grid", "All combinations"), ("one-factor", "One field at a time"
 
 
 def vary_row(variable: Variable, design: Design) -> Markup:
-    """One field with its values: "Vary k over 1, 3, 5"."""
+    """Draw one field with its values: "Vary k over 1, 3, 5"."""
     name, label, chosen = variable.name, variable.label, design.vary[variable.name]
     is_prompt, about, more = variable.kind == "prompt", "", Markup()
     choices = list(variable.choices)
@@ -236,7 +236,7 @@ def vary_row(variable: Variable, design: Design) -> Markup:
 def questions(
     page: Page, design: Design, *, metric: bool = False, most: str = "all", more: str = ""
 ) -> Markup:
-    """Dataset, number of questions, and the deciding metric."""
+    """Draw the dataset, the number of questions, and the deciding metric."""
     datasets = list(page.workspace.dataset_paths())
     fields = form.chooser("Dataset", "dataset", datasets, design.dataset)
     fields += form.questions(design.limit, most=most)
@@ -274,7 +274,9 @@ def _suite(page: Page, event: Event, design: Design) -> Steps:
 
 
 def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: Set[str]) -> Markup:
-    """Some settings of a benchmark: lists first, then datasets or paths with the workspace's suggestions, then the rest by type."""
+    """Draw some settings of a benchmark: lists first, then datasets and paths with suggestions from the workspace,
+    then the rest by type.
+    """
     values = {"models": [design.llm], **experiment_design.typed_settings(design)}
     choices, folded = (
         catalog.choices(page.workspace, known),

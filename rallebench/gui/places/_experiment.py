@@ -1,4 +1,4 @@
-"""One experiment: its winner and the evidence, plots, tables beside the paper's, files, and next steps."""
+"""One experiment: its winner with the evidence, plots, tables next to the paper's, files, and next steps."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ def register(page: Page) -> None:
 
 
 def open_one(page: Page, event: Event) -> Patch:
-    """The whole experiment. ``by``: the ranking metric; ``beside``: another experiment; ``x``, ``y``: axes of a trade-off."""
+    """Open a whole experiment. ``by``: the ranking metric; ``beside``: another experiment to compare; ``x``, ``y``:
+    axes of a trade-off plot.
+    """
     name, store = event.read(ExperimentAddress).id, page.workbench.experiments.store
     if not store.exists(name):
         say = f"There is no experiment {name}; these are the experiments."
@@ -101,7 +103,7 @@ def unfinished_note(page: Page, event: Event, stored: StoredExperiment) -> Marku
 
 
 def run_rows(job: Job) -> Markup:
-    """The runs of an unfinished experiment: their progress and means so far."""
+    """Draw the runs of an unfinished experiment: their progress and means so far."""
     lines = Markup()
     for part in experiment_jobs.parts(job):
         kind = {"done": "good", "failed": "bad"}.get(part.state, "busy")
@@ -127,7 +129,7 @@ def warning_notes(failed: Mapping[str, str]) -> Markup:
 
 
 def go_select(title: str, key: str, options: Sequence[Any], chosen: str, blank: str = "") -> Markup:
-    """A choice within the address, in a row."""
+    """Draw a drop-down, within a row, whose value is part of the address."""
     field = form.chooser(
         title, key, options, chosen, blank=blank, more=Markup(' data-go="{}"').format(key)
     )
@@ -159,7 +161,7 @@ def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 
 
 def ranking(value: Ranking) -> Markup:
-    """The variants, best first, each with its paired difference to the best and Holm's p."""
+    """Draw the variants, best first, each with its paired difference from the best and Holm's p."""
     variants, lines = value.result.variants, []
     name = value.result.metric or next(iter(value.metrics), "")
     share, replayed = experiment_groups.is_share(name), experiment_results.replayed_runs(value)
@@ -260,7 +262,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
 
 
 def paper_tables(tables: Sequence[Table]) -> Markup:
-    """The tables of a report, with the paper's rows set apart from ours."""
+    """Draw the tables of a report, with the paper's rows separated from ours."""
     drawn = Markup()
     for value in tables:
         drawn += figures.table(value)

@@ -1,4 +1,4 @@
-"""The files of an experiment: saved, labelled, exported, sent to MLflow."""
+"""The files of an experiment: download, label, export, log to MLflow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def register(page: Page) -> None:
 
 
 def files(page: Page, stored: StoredExperiment) -> Markup:
-    """The files to label, then all files."""
+    """Draw the files to label, then all files."""
     names, drawn, lines = (
         experiment_results.files(page.workspace, stored.name),
         Markup(),
@@ -62,7 +62,7 @@ def save_file(page: Page, event: Event) -> Patch:
 
 
 def edit_file(page: Page, event: Event) -> Patch:
-    """A drawer with a file of labels: a row per error, its category as a field."""
+    """Open a drawer with a file of labels: one row per error, with a field for its category."""
     name, file = event.text("id"), event.text("file")
     _, lines = experiment_results.label_rows(page.workspace, name, file)
     fields = Markup()
@@ -90,7 +90,7 @@ def edit_file(page: Page, event: Event) -> Patch:
 
 
 def save_labels(page: Page, event: Event) -> Patch:
-    """Write the categories into the file, which the benchmark reads on its next run."""
+    """Write the categories into the file; the benchmark reads them on its next run."""
     name, file = event.text("id"), event.text("file")
     chosen = {int(key): text for key, text in event.with_prefix("c:").items()}
     path = experiment_results.write_labels(page.workspace, name, file, chosen)
@@ -101,7 +101,7 @@ def save_labels(page: Page, event: Event) -> Patch:
 
 
 def result_parts(page: Page, stored: StoredExperiment) -> tuple[list[Table], list[Figure], str]:
-    """(tables, figures, verdict) of an experiment, for files."""
+    """Return (tables, figures, verdict) of an experiment, for files."""
     results, report = experiment_results, stored.report
     if stored.kind in ("sweep", "batch"):
         value = results.ranking(page.workspace, stored)
@@ -120,7 +120,7 @@ def result_parts(page: Page, stored: StoredExperiment) -> tuple[list[Table], lis
 
 
 def _in_percent(value: Table) -> Table:
-    """The table with shares as percentages, for LaTeX."""
+    """Return the table with shares in percent, for LaTeX."""
     heads = tuple(replace(c, format="percent") if c.format == "score" else c for c in value.heads)
     return replace(value, columns=heads, percent=True)
 
@@ -142,7 +142,7 @@ def export(page: Page, event: Event) -> Patch:
 
 
 def to_mlflow(page: Page, event: Event) -> Patch:
-    """Group the experiment's runs under one parent in MLflow."""
+    """Log the experiment's runs below one parent in MLflow."""
     stored = page.workbench.experiments.store.open(event.text("id"))
     problem = page.workbench.tracking.track_experiment(stored.report or SuiteReport(), stored.kind)
     return Patch(say=on_page(problem) if problem else f"{stored.name} is in MLflow.")

@@ -1,4 +1,6 @@
-"""A few questions: variants of the chain × questions. Cells fill as answers arrive; only new ones are asked."""
+"""A few questions: a table of the chain's variants × questions. Cells fill as answers arrive, and only new ones are
+asked.
+"""
 
 from __future__ import annotations
 
@@ -52,12 +54,14 @@ def register(page: Page) -> None:
 
 
 def window_grid(event: Event) -> VariantGrid:
-    """The grid of this window."""
+    """Return the grid of this window."""
     return event.session.state(VariantGrid)
 
 
 def window_sheet(page: Page, event: Event) -> Sheet:
-    """The grid of this window: the saved chain if Build's is edited, Build's chain, the variants."""
+    """Return the grid of this window with its chains: the saved chain if the chain in Build is edited, then the
+    chain in Build, then the variants.
+    """
     bench, grid, space = window_bench(page, event), window_grid(event), page.workspace
     chains = [bench.chain, *grid.variants]
     if bench.chain.name in space.chain_paths() and not is_saved(page.workspace, bench.chain):
@@ -67,7 +71,7 @@ def window_sheet(page: Page, event: Event) -> Sheet:
 
 
 def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]:
-    """The questions of the grid."""
+    """Return the questions of the grid."""
     examples = page.workspace.questions(bench.dataset)
     if grid.sample not in NOTHING:
         return variants.sample(examples, int(grid.sample))
@@ -79,7 +83,7 @@ def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]
 
 
 def open_few(page: Page, event: Event) -> Iterator[Patch]:
-    """Open the grid; ``q=a,b`` in the address picks questions by hand. Follows a running one."""
+    """Open the grid and follow a running one. ``q=a,b`` in the address picks questions by hand."""
     grid = window_grid(event)
     if picked := event.read(GridAddress).q:
         grid.sample, grid.picked = "picked", picked.split(",")
@@ -91,7 +95,7 @@ def open_few(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def draw_parts(page: Page, event: Event) -> Patch:
-    """Bar, sentence, table."""
+    """Draw the bar, the advice and the table."""
     sheet = window_sheet(page, event)
     grid, new = sheet.grid, len(variants.missing(sheet.chains, sheet.examples, sheet.grid.cells))
     more = Markup(' aria-label="Questions" class="chains"{}').format(form.on_change("few.choose"))
@@ -113,7 +117,7 @@ def draw_parts(page: Page, event: Event) -> Patch:
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
-    """Ask the missing cells and fill each as its answer arrives."""
+    """Ask the missing cells, filling each as its answer arrives."""
     sheet = window_sheet(page, event)
     grid, chains = sheet.grid, sheet.chains
     jobs = variants.missing(chains, sheet.examples, grid.cells)
@@ -143,7 +147,7 @@ def run(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def ask_all(page: Page, event: Event) -> Patch:
-    """Confirm the runs on the whole dataset."""
+    """Ask for confirmation of runs on the whole dataset."""
     sheet = window_sheet(page, event)
     whole, count = len(page.workspace.questions(sheet.dataset)), len(sheet.chains)
     names = map(sheet.label, sheet.chains)
@@ -158,7 +162,7 @@ def ask_all(page: Page, event: Event) -> Patch:
 
 
 def run_all(page: Page, event: Event) -> Patch:
-    """Start a run of every column on the whole dataset; the list of runs compares them."""
+    """Start a run of every column on the whole dataset; compare them in the list of runs."""
     sheet, stamp = window_sheet(page, event), time.strftime("%Y%m%d-%H%M%S")
     options = BenchmarkOptions(dataset=sheet.dataset)
     planned = [
@@ -183,14 +187,14 @@ def choose(page: Page, event: Event) -> Patch:
 
 
 def pick(page: Page, event: Event) -> Patch:
-    """Add Build's question to the picked ones."""
+    """Add the question in Build to the picked ones."""
     grid, question = window_grid(event), window_bench(page, event).question
     grid.sample, grid.picked = "picked", list(dict.fromkeys([*grid.picked, question]))
     return Patch(say=f"{len(grid.picked)} questions are picked.", go="#/build/few")
 
 
 def ask_variant(page: Page, event: Event) -> Patch:
-    """A dialog with the fields of the base, or of a variant, to edit."""
+    """Open a dialog for editing the fields of the base or of a variant."""
     bench, index, start = window_bench(page, event), event.whole("index"), event.whole("start")
     starts = starting_points(page, bench)
     others = window_grid(event).variants
@@ -212,7 +216,7 @@ def ask_variant(page: Page, event: Event) -> Patch:
 
 
 def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
-    """Build's chain, its versions, and the other saved chains, each with its difference."""
+    """Return the chain in Build, its versions, and the other saved chains, each with its difference."""
     points = [("the chain in Build", bench.chain)]
     for source, version, _, _ in all_versions(page, bench):
         if version.chain.actions != bench.chain.actions:
@@ -225,7 +229,7 @@ def starting_points(page: Page, bench: Bench) -> list[tuple[str, Chain]]:
 
 
 def add(page: Page, event: Event) -> Iterator[Patch]:
-    """Add a variant and ask it."""
+    """Add a variant and ask its questions."""
     chain, present = read_chain(event), window_sheet(page, event).chains
     if len(present) >= MOST_VARIANTS:
         raise UsageError(f"A grid has at most {MOST_VARIANTS} columns; remove one first.")

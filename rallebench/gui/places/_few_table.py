@@ -1,4 +1,4 @@
-"""The table of a few questions: variants of the chain × questions, their means and differences."""
+"""The table of a few questions: variants of the chain × questions, with means and differences."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ NOTHING = {
         "No question is picked. Choose a sample above, or press Pick for a few questions at a question."
     ),
 }
-"""Sample → the advice if it has no question."""
+"""Sample → advice if it contains no questions."""
 
 
 @dataclass
 class VariantGrid(Busy):
-    """``variants``: chains compared with the base. ``picked``: ids chosen by hand."""
+    """``variants``: chains to compare with the base. ``picked``: ids chosen by hand."""
 
     variants: list[Chain] = field(default_factory=list)
     sample: str = "10"
@@ -45,7 +45,7 @@ class VariantGrid(Busy):
 
 @dataclass(frozen=True)
 class Sheet:
-    """The grid of a window at one moment. ``chains``: the base first."""
+    """The grid of a window at one moment. ``chains``: the base comes first."""
 
     page: Page
     dataset: str
@@ -59,7 +59,7 @@ class Sheet:
         return variants.deciding(self.chains, self.examples)
 
     def label(self, chain: Chain) -> str:
-        """The name of a column."""
+        """Return the name of a column."""
         base = self.chains[0]
         saved: Chain | None = None
         if chain is base:
@@ -69,14 +69,14 @@ class Sheet:
         return variants.variant_label(base, chain, saved)
 
     def against(self, chain: Chain) -> PairedComparison:
-        """A variant compared with the base."""
+        """Compare a variant with the base."""
         return variants.compare_chains(
             self.chains[0], chain, self.examples, self.grid.cells, self.metric
         )
 
 
 def table(sheet: Sheet) -> Markup:
-    """Variants × questions; only cells that differ from the base are tinted."""
+    """Draw variants × questions; only cells that differ from the base are tinted."""
     chains, body = list(enumerate(sheet.chains)), Markup()
     heads = Markup().join(
         Markup('<th scope="col" id="few-head-{}">{}</th>').format(i, head(sheet, chain, i))
@@ -98,7 +98,7 @@ def table(sheet: Sheet) -> Markup:
 
 
 def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
-    """The name of a variant, its mean, and its difference from the base."""
+    """Draw the name of a variant, its mean, and its difference from the base."""
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
     mean, articles = variants.chain_mean(chain, sheet.examples, sheet.grid.cells, sheet.metric)
     counted = variants.count_note(sheet.metric, list(scored))
@@ -125,7 +125,7 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
 
 
 def difference(pair: PairedComparison) -> Markup:
-    """A paired difference with its interval and counts."""
+    """Draw a paired difference with its interval and counts."""
     if not pair.n:
         return Markup("not asked yet")
     gap = figures.gap(pair.gap)
@@ -133,7 +133,7 @@ def difference(pair: PairedComparison) -> Markup:
 
 
 def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
-    """The answer of a variant to a question."""
+    """Draw the answer of a variant to a question."""
     cells = sheet.grid.cells
     value, first = cells.get(cell_key(chain, x)), cells.get(cell_key(sheet.chains[0], x))
     tint, inside = "", Markup("<small>–</small>")
@@ -151,7 +151,7 @@ def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
 
 
 def sentence(sheet: Sheet) -> Markup:
-    """Advice: enough questions or too few, and the way to a run on the whole dataset."""
+    """Say whether there are enough questions, and offer a run on the whole dataset."""
     count, base = len(sheet.examples), sheet.chains[0]
     if not count:
         nothing = NOTHING.get(sheet.grid.sample, NOTHING["picked"])
@@ -187,7 +187,7 @@ def sentence(sheet: Sheet) -> Markup:
 
 
 def duration_of_all(sheet: Sheet, whole: int) -> str:
-    """The duration of ``whole`` questions per column, from the answers so far; "" while a column has none."""
+    """Estimate the duration of ``whole`` questions per column from the answers so far; "" while a column has none."""
     expected = 0.0
     for chain in sheet.chains:
         cells = (sheet.grid.cells.get(cell_key(chain, x)) for x in sheet.examples)

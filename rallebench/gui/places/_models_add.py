@@ -1,4 +1,4 @@
-"""Three ways to add a language model (a server, a local folder, a preset), and any other backend."""
+"""Add a language model: from a server, a local folder, a preset, or any other backend."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def head(title: str, about: str) -> Markup:
 
 
 def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:
-    """Save an entry under ``wish`` or a free name like it, and ``then`` "test" or "load" it."""
+    """Save an entry under ``wish`` or a similar free name; ``then``: "test" or "load" it."""
     if wish and not name:
         name = model_entries.free_name(page.workspace, wish)
     _, *more = page.workbench.models.add(name, entry)
@@ -76,7 +76,7 @@ def key_field() -> Markup:
 
 
 def server_settings(event: Event) -> dict[str, Any]:
-    """The address of the server as settings; a typed key is held in memory."""
+    """Return the address of the server as settings; a typed key stays in memory."""
     settings = {name: event.text(name) for name in ("base_url", "api_key_env") if event.text(name)}
     return model_entries.with_key(settings, event.text("key"))
 
@@ -107,7 +107,9 @@ def add_server(page: Page, event: Event) -> Patch:
 
 
 def price_fields(now: Mapping[str, float]) -> Markup:
-    """Two fields for dollars per million tokens. ``now``: ``prompt`` and ``completion`` → price; absent: unknown."""
+    """Draw two fields for dollars per million tokens. ``now``: ``prompt`` and ``completion`` → price; missing means
+    unknown.
+    """
     fields = Markup()
     for name, way, kind in (("price_in", "in", "prompt"), ("price_out", "out", "completion")):
         value, title = f"{now[kind]:g}" if kind in now else "", f"$ a million tokens {way}"
@@ -116,7 +118,7 @@ def price_fields(now: Mapping[str, float]) -> Markup:
 
 
 def with_prices(event: Event, entry: LLMEntry) -> LLMEntry:
-    """The entry with the form's prices."""
+    """Return the entry with the prices in the form."""
     pair = event.number("price_in", "The price in"), event.number("price_out", "The price out")
     return model_entries.with_prices(entry, *pair)
 
@@ -139,13 +141,13 @@ def folder() -> Markup:
 
 
 def memory_field(more: Markup = html.NOTHING) -> Markup:
-    """The number of bits per weight."""
+    """Draw a field for the bits per weight."""
     choices = list(QUANTIZATIONS.items())
     return form.chooser("Weights", "quantization", choices, "none", more=more)
 
 
 def chosen_quantization(event: Event) -> dict[str, str]:
-    """The chosen quantisation as a setting; the stored precision needs none."""
+    """Return the chosen quantization as a setting; no setting is needed for the stored precision."""
     chosen = event.text("quantization", "none")
     return {"quantization": chosen} if chosen != "none" else {}
 
@@ -187,7 +189,7 @@ def preset() -> Markup:
 
 
 def facts(name: str, settings: Mapping[str, str]) -> Markup:
-    """The facts of a preset, and whether it fits in memory with these settings."""
+    """Describe a preset, and whether it fits in memory with these settings."""
     item = catalog.llm_presets()[name]
     lines = [item.about + "."]
     lines += [f"Licence: {item.licence}."] if item.licence else []

@@ -1,4 +1,4 @@
-"""One language model: a prompt to try, its settings, its price and its key."""
+"""One language model: a test prompt, settings, price and key."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rallebench.views import catalog
 FIRST = (
     "model", "base_url", "api_key_env", "quantization", "dtype", "max_tokens", "temperature", "decline_below",
 )  # fmt: skip
-"""Settings shown without unfolding."""
+"""Settings shown without unfolding the rest."""
 
 
 def register(page: Page) -> None:
@@ -58,14 +58,14 @@ def view_one(page: Page, name: str) -> Patch:
 
 
 def part(title: str, fields: str, button: str) -> Markup:
-    """A form under its own heading."""
+    """Draw a form with its own heading."""
     return Markup(
         '{}<div data-form data-problems class="stack">{}<div class="row">{}</div></div>'
     ).format(html.heading(title, first=True), fields, button)
 
 
 def try_(page: Page, event: Event) -> Patch:
-    """Ask the model as a job, without the reply cache."""
+    """Test the model as a job, without the reply cache."""
     prompt = event.raw_text("prompt")
     page.workbench.model_lines.start_test(event.text("id"), prompt).wait(0.3)
     return follow(page, event)
@@ -76,7 +76,7 @@ def follow(page: Page, event: Event) -> Patch:
 
 
 def answer(job: Job | None) -> Markup:
-    """The answer of the model, or its progress."""
+    """Draw the answer of the model, or its progress."""
     if job is None:
         return html.note("The answer appears here; the model is loaded first if necessary.")
     if not job.done or job.error is not None:
@@ -91,7 +91,7 @@ def answer(job: Job | None) -> Markup:
 
 
 def known_settings(entry: LLMEntry) -> form.Form:
-    """The settings of an entry's backend without the prices; none for an unknown backend."""
+    """Return the settings of an entry's backend without the prices; none for an unknown backend."""
     if entry.backend not in catalog.names("llms"):
         return {}
     known = catalog.entry("llms", entry.backend).form
@@ -99,7 +99,7 @@ def known_settings(entry: LLMEntry) -> form.Form:
 
 
 def settings_form(name: str, entry: LLMEntry) -> Markup:
-    """All settings of the entry, the rarer ones folded."""
+    """Draw all settings of the entry, with the rarer ones collapsed."""
     if entry.backend not in catalog.names("llms"):
         return html.problem(f"{name} has the backend {entry.backend}, which is not known here.")
     known = known_settings(entry)
@@ -127,13 +127,13 @@ def save_change(page: Page, name: str, entry: LLMEntry) -> Patch:
     """Save a changed entry; a loaded model is unloaded so that the change takes effect."""
     models = page.workbench.models
     if models.is_loaded(name) and entry != models.entry(name):
-        models.unload(name)  # raises while the model is in use, before anything is written
+        models.unload(name)  # raises an error before anything is written if the model is in use
     models.add(name, entry, replace=True)
     return Patch(say=f"Saved {name}.", dialog="")
 
 
 def forms(page: Page, name: str) -> Markup:
-    """A table of the memory per quantisation as HTML; "" for a model without any."""
+    """Draw a table of the memory per quantization; "" for a model without quantizations."""
     try:
         fits = page.workbench.models.room_in_every_form(name)
     except RalleError as error:
@@ -147,7 +147,7 @@ def forms(page: Page, name: str) -> Markup:
 
 
 def borders() -> Markup:
-    """The built-in reader's gains and losses when it declines more often."""
+    """Show the gains and losses if the built-in reader declines more often."""
     borders = model_lines.reader_borders()
     note = (
         "decline_below is the confidence below which the reader withholds its answer: "
@@ -197,7 +197,7 @@ def key_form(page: Page, event: Event) -> Patch:
 
 
 def hold(page: Page, event: Event) -> Patch:
-    """Hold the typed key of a model in memory, or forget it."""
+    """Keep a model's typed key in memory, or forget it."""
     words = event.text("key") if event.action == "models.key" else ""
     if event.action == "models.key" and not words:
         raise UsageError("The key is empty; type it, or forget the one that is held.")

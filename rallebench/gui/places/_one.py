@@ -29,14 +29,14 @@ OWN = "Your own question"
 
 
 def columns(bar: str, left: str, middle: str, right: str) -> Markup:
-    """A bar over three columns: question list, chain editor, results."""
+    """Draw the bar above three columns: question list, chain editor, results."""
     return Markup('<div class="bar">{}</div><div class="cols three build">{}{}{}</div>').format(
         bar, left, middle, right
     )
 
 
 def status(mode: str, words: str = "") -> Markup:
-    """The mode switch on the left of the bar, and the status of this mode."""
+    """Draw the mode switch on the left of the bar, with the status of this mode."""
     switch = html.segments(MODES, f"#/build/{mode}")
     return Markup('{}<span id="{}-status" class="note status" role="status">{}</span>').format(
         switch, mode, words
@@ -44,7 +44,7 @@ def status(mode: str, words: str = "") -> Markup:
 
 
 def view(page: Page, bench: Bench) -> Markup:
-    """The bar and the three columns; errors are shown above the result."""
+    """Draw the bar and the three columns; errors appear above the result."""
     return columns(
         bar(page, bench),
         Markup('<div class="start" data-form>{}</div>').format(question_column(page, bench)),
@@ -58,7 +58,7 @@ def view(page: Page, bench: Bench) -> Markup:
 
 
 def bar(page: Page, bench: Bench) -> Markup:
-    """The mode switch on the left; the chain and its actions on the right."""
+    """Draw the mode switch on the left, and the chain with its actions on the right."""
     names = list(page.workspace.chain_paths())
     if bench.chain.name not in names:
         names.insert(0, bench.chain.name)
@@ -83,7 +83,7 @@ def bar(page: Page, bench: Bench) -> Markup:
 
 
 def question(page: Page, bench: Bench) -> Markup:
-    """The question, its gold, and its position in the dataset."""
+    """Draw the question, its gold, and its position in the dataset."""
     try:
         example = bench_example(page, bench)
     except RalleError as error:
@@ -114,7 +114,7 @@ def question(page: Page, bench: Bench) -> Markup:
 
 
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
-    """All actions with their outputs."""
+    """Draw all actions with their outputs."""
     count = len(bench.chain.actions)
     parts = {i: action_parts(page, bench, i) for i in range(count)}
     gists, outputs = ({i: part[side] for i, part in parts.items()} for side in (0, 1))
@@ -123,7 +123,7 @@ def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
 
 
 def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
-    """An action's summary and output: empty before its execution, an error if it failed."""
+    """Return an action's summary and output; the output is empty before its execution, or an error if it failed."""
     if (step := bench.steps.get(index)) is not None:
         return gist(step, bench_example(page, bench).gold), output_html(page, bench, index, step)
     if bench.episode is None or not bench.episode.error or not bench.is_answered_by(bench.chain):
@@ -134,7 +134,7 @@ def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
 
 
 def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
-    """The output of an action beside its previous output if they differ."""
+    """Draw the output of an action, next to its previous output if they differ."""
     before = bench.before.get(index)
     if before and (before.request, before.reply.text) == (step.request, step.reply.text):
         before = None
@@ -158,7 +158,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
 
 
 def header(page: Page, bench: Bench) -> Patch:
-    """The chain in the header, with a dot for unsaved changes; the browser also keeps an edited one."""
+    """Draw the chain in the header, with a dot for unsaved changes; the browser also stores an edited chain."""
     edited_now = not is_saved(page.workspace, bench.chain)
     dot = (
         Markup('<i class="dot" title="Unsaved changes" data-unsaved></i>')
@@ -174,15 +174,15 @@ def header(page: Page, bench: Bench) -> Patch:
         {"window": bench.window, "chain": chain_forms.draft(bench.chain)} if edited_now else None
     )
     draft = json.dumps(edits, ensure_ascii=False) if edits else None
-    if draft != bench.draft:  # a window without edits must not drop another's draft
+    if draft != bench.draft:  # a window without edits must not discard another window's draft
         bench.draft = draft
         patch |= Patch(store={"rb-draft": draft})
     return patch
 
 
 def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
-    """The offer to restore an edited chain that the browser kept through a crash; "" if there is none."""
-    with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: no draft
+    """Offer to restore an edited chain that the browser kept after a crash; "" if there is none."""
+    with suppress(ValueError, LookupError, TypeError, RalleError):  # "" or damaged: not a draft
         chain = chain_forms.read_draft(json.loads(draft)["chain"])
         if not is_saved(page.workspace, chain) and is_saved(page.workspace, bench.chain):
             bench.left_behind = chain
@@ -204,6 +204,6 @@ def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
 
 
 def stale(bench: Bench) -> Patch:
-    """The marks of outputs that are out of date."""
+    """Mark outputs that are out of date."""
     index = bench.stale_from
     return Patch() if index is None else Patch(event=PageEvent("rb-stale", index=index))

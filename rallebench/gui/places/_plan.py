@@ -1,4 +1,4 @@
-"""The plan of an experiment: runs, questions, calls, time and price before anything starts."""
+"""The plan of an experiment: runs, questions, calls, time and price, before anything starts."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ MOST_NOTES = 4
 
 
 FORM = "#x-form"
-"""The form of the steps, sent by the plan's buttons."""
+"""The form of the steps, which the plan's buttons send."""
 
 
 def plan(page: Page, event: Event, design: Design) -> Markup:
-    """The plan, or the reason why there is none yet."""
+    """Draw the plan, or explain why there is none yet."""
     try:
         request = design_request(page, event, design)
         value = page.workbench.forecasts.forecast(request)
@@ -107,7 +107,7 @@ def _big(value: Forecast, noun: str) -> Markup:
         left = f"of {value.questions:,} questions left"
     runs = f"{noun}{'s' * (value.count != 1)}"
     cells = [(f"{value.count:,}", runs), (f"{value.open:,}", left), (duration, about), (price, of)]
-    if not value.questions:  # without questions there is nothing to say about them
+    if not value.questions:  # there is nothing to report without questions
         cells.pop(1)
     return Markup().join(
         Markup("<div><b>{}</b><span>{}</span></div>").format(figure, words)
@@ -116,7 +116,7 @@ def _big(value: Forecast, noun: str) -> Markup:
 
 
 def facts(value: Forecast) -> list[str]:
-    """Calls, cache hits, indexes, and the detectable difference, in sentences."""
+    """Describe the calls, cache hits, indexes and smallest detectable difference in sentences."""
     lines = []
     if value.questions and not value.open:
         lines.append("Every question is answered already, so this costs nothing.")
@@ -138,13 +138,13 @@ def facts(value: Forecast) -> list[str]:
         share = f"{100 * CHANGING:.0f} % of the answers change"
         few = (
             value.smallest > CHANGING
-        )  # even more answers would have to change, all in one direction
+        )  # more answers than assumed must change, all in one direction
         lines.append(f"{sentence}, if {'every change is for the better' if few else share}.")
     return lines
 
 
 def estimating(pilot: Job | None, *, measured: bool = False) -> Markup:
-    """The button that measures, or the progress of the measurement."""
+    """Draw the button that measures costs, or the progress of the measurement."""
     if pilot is not None and not pilot.done:
         news = doing_now(pilot) or "beginning"
         return jobs.going(pilot, f"Asking 3 questions of each run · {news}")

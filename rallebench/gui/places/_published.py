@@ -1,4 +1,4 @@
-"""Papers: their printed tables, searched, sorted, drawn and exported, with our runs among the rows."""
+"""Published tables: search, sort, draw and export them, with our runs among the rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NONE_YET = (
 )
 SAVED = (("CSV", "csv"), ("LaTeX", "tex"), ("JSON", "json"))
 SHORT = 24
-"""Longest cell that is kept on one line, in characters."""
+"""Maximum characters of a cell that stays on one line."""
 ABOUT = "Every table printed in the papers of the benchmarks. Your runs appear in them if set, split, metric and number of questions are the same."
 
 
@@ -41,7 +41,7 @@ def register(page: Page) -> None:
 
 
 def open_view(page: Page, event: Event) -> Patch:
-    """The table of the address, else all tables with a search field. Raises NotFoundError."""
+    """Open the table in the address, otherwise all tables with a search field. Raises NotFoundError."""
     if chosen := event.read(PaperTableAddress).table:
         return open_table(page, event, chosen)
     words = event.session.state(PaperSearch).words
@@ -63,7 +63,7 @@ def search(page: Page, event: Event) -> Patch:
 
 
 def papers(page: Page, words: str) -> Markup:
-    """Each paper's tables: contents, number of questions, number of our experiments in them."""
+    """List each paper's tables: contents, number of questions, number of our experiments in them."""
     counts, drawn = published.counts(page.workspace), Markup()
     for paper, tables in published.search_tables(words).items():
         lines, addresses = [], []
@@ -87,7 +87,7 @@ def papers(page: Page, words: str) -> Markup:
 
 
 def open_table(page: Page, event: Event, chosen: str) -> Patch:
-    """A table with our runs and its drawings, and the list of all tables. Raises NotFoundError."""
+    """Open a table with our runs and its drawings, and the list of all tables. Raises NotFoundError."""
     value = published.open_table(chosen)
     paper = chosen.partition(":")[0]
     own = published.own_rows(page.workspace, value)
@@ -127,7 +127,7 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
 
 
 def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
-    """Return whether a column helps: its words differ between rows, or it has figures."""
+    """Return whether a column is informative: it has figures, or its text differs between rows."""
     cells = [str(row[column]) for row in rows]
     if not any(cells):
         return False
@@ -135,7 +135,7 @@ def _tells(column: int, rows: Sequence[Sequence[object]]) -> bool:
 
 
 def _head(label: str) -> str:
-    """The name of a setting as a heading.
+    """Turn the name of a setting into a heading.
 
     >>> _head("finetuned_on_KILT"), _head("T-REx"), _head("llm")
     ('Finetuned on KILT', 'T-REx', 'LLM')
@@ -147,7 +147,7 @@ def _head(label: str) -> str:
 
 
 def _cell(text: str) -> Markup:
-    """A cell in words; a short one does not wrap."""
+    """Draw a text cell; short text does not wrap."""
     words = escape({"": "–", "True": "yes", "False": "no"}.get(text, text))
     return Markup('<span class="nowrap">{}</span>').format(words) if len(text) <= SHORT else words
 
@@ -170,7 +170,7 @@ def _list(chosen: str) -> Markup:
             items += html.choice(PaperTableAddress(name).href, label, about, name == chosen)
         title, gist = published.title(paper), plural(len(tables), "table")
         opened = chosen.startswith(f"{paper}:")
-        # A fold keeps its state by its id; the chosen paper's has its own id, so that it opens.
+        # A collapsible section keeps its state by id; the chosen paper's has its own id, so that it opens.
         name = f"x-paper-{paper}{'-chosen' * opened}"
         drawn += html.fold(title, items, gist=gist, id=name, opened=opened)
     return drawn

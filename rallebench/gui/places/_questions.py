@@ -1,4 +1,4 @@
-"""Lists of questions by verdict: the one of Build's dataset, and the pieces shared with the one of a run."""
+"""Lists of questions by verdict: the list in Build, and the parts that it shares with the list of a run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ IN_BUILD = FILTERS[:4]
 
 @dataclass(frozen=True)
 class BuildQuestions(Query):
-    """The list of Build's dataset, filtered."""
+    """The list of the dataset in Build, filtered."""
 
     dataset: str = ""
     only: str = ""
@@ -46,19 +46,19 @@ def verdict_chips(
     filters: Sequence[tuple[str, str]] = FILTERS,
     **data: Any,
 ) -> Markup:
-    """The filters with their counts; those without questions are left out."""
+    """Draw the filters with their counts; empty ones are left out."""
     numbers = counts(listed)
     offered = [(key, label, numbers.get(key, 0)) for key, label in filters]
     return html.chips([chip for chip in offered if not chip[0] or chip[2]], only, do, **data)
 
 
 def position(listed: Sequence[QuestionRow], qid: str) -> int:
-    """The index of a question in a list, -1 if absent."""
+    """Return the index of a question in a list; -1 if absent."""
     return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
 
 
 def list_row(row: QuestionRow, below: str) -> Markup:
-    """A row of a list; ``below``: HTML below the question."""
+    """Draw a row of a list; ``below``: HTML below the question."""
     text = " ".join(row.text.split())[:240]
     return Markup('{}<span><em dir="auto">{}</em><small dir="auto">{}</small></span>').format(
         html.mark(row.kind), text, below
@@ -69,7 +69,7 @@ def list_row(row: QuestionRow, below: str) -> Markup:
 
 
 def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[QuestionRow]:
-    """The questions with the verdicts of this chain's newest run, overridden by those of this window."""
+    """Return the questions with verdicts from this chain's newest run; verdicts of this window take precedence."""
     try:
         known = dict(last_verdicts(page.workspace, bench.dataset, bench.chain.name))
     except RalleError:
@@ -84,12 +84,12 @@ def bench_rows(page: Page, bench: Bench, examples: Sequence[Example]) -> list[Qu
 
 
 def all_rows(page: Page, bench: Bench) -> list[QuestionRow]:
-    """All questions of the dataset."""
+    """Return all questions of the dataset."""
     return bench_rows(page, bench, page.workspace.questions(bench.dataset))
 
 
 def question_column(page: Page, bench: Bench) -> Markup:
-    """The whole column."""
+    """Draw the whole column."""
     follow = Markup(' aria-label="Dataset"{}').format(form.on_change("build.choose_dataset"))
     choose = form.select(
         "dataset", list(page.workspace.dataset_paths()), bench.dataset, more=follow
@@ -106,12 +106,12 @@ def question_column(page: Page, bench: Bench) -> Markup:
 
 
 def chips(page: Page, bench: Bench) -> Markup:
-    """The filters with their counts."""
+    """Draw the filters with their counts."""
     return verdict_chips(all_rows(page, bench), bench.only, "build.filter_list", IN_BUILD)
 
 
 def list_parts(page: Page, bench: Bench) -> Markup:
-    """Filters with counts, and the list below them."""
+    """Draw the filters with counts, and the list below them."""
     rows = filter_questions(all_rows(page, bench), bench.only, bench.words)
     own = Markup()
     if words := bench.words.strip():
@@ -126,7 +126,7 @@ def list_parts(page: Page, bench: Bench) -> Markup:
 
 
 def question_rows(page: Page, request: RowWindow) -> Rows:
-    """A window of the list's rows."""
+    """Return the requested rows of the list."""
     key = request.read(BuildQuestions)
     bench = request.session.get(Bench)
     if bench is None:

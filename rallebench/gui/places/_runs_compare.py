@@ -1,4 +1,4 @@
-"""Comparisons: two runs with a verdict, the flipped questions and the differences in settings; three or more as a ranking."""
+"""Compare runs: two runs with a verdict, changed questions and different settings; three or more as a ranking."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def register(page: Page) -> None:
 
 
 def open_compare(page: Page, event: Event) -> Patch:
-    """Compare runs ``a`` and ``b`` of the address, or several ``r0``, ``r1`` …"""
+    """Compare the runs ``a`` and ``b`` in the address, or several as ``r0``, ``r1`` …"""
     query = event.read(ComparisonAddress)
     if query.r:
         body = ranking(page, query.r, query.metric)
@@ -76,12 +76,12 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
 
 
 def title_rows(page: Page, names: Sequence[str]) -> list[RunSummary]:
-    """The compared runs by distinct titles."""
+    """Return the compared runs with distinct titles."""
     return tell_apart([run_list.run_row(page.workspace, name) for name in names])
 
 
 def tell_apart(rows: list[RunSummary]) -> list[RunSummary]:
-    """The titles of the runs; equal ones are extended by their times, to the second if necessary."""
+    """Make equal titles distinct by adding times, to the second if necessary."""
     own = [row.title for row in rows]
     for seconds in (False, True):
         titles = [row.title for row in rows]
@@ -95,15 +95,15 @@ def tell_apart(rows: list[RunSummary]) -> list[RunSummary]:
 
 
 def under_titles(compared: Comparison, titles: Mapping[str, str]) -> Comparison:
-    """The comparison with the runs' names in warnings and tables replaced by their titles."""
+    """Replace the runs' names by their titles in the comparison's warnings and tables."""
     sides = (replace(side, name=titles[side.name]) for side in compared.sides)
     return replace(compared, sides=tuple(sides))
 
 
 def sentence(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
-    """The verdict in one sentence.
+    """State the verdict in one sentence.
 
-    A faster run is named only if both were really asked the same questions and a difference is shown.
+    A run is called faster only if neither run used the cache for these questions and a difference is shown.
     """
     word = compared.verdict
     size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
@@ -124,7 +124,7 @@ def sentence(compared: run_views.RunPair, first: RunSummary, second: RunSummary)
 
 
 def reason(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
-    """Counts, difference, interval, p, and the number of questions that would decide."""
+    """State the counts, difference, interval, p, and the number of questions that would decide."""
     pair = compared.pair
     counted = Markup(
         "<b>{}</b> answers {:,} of {:,} questions better and {:,} worse than <b>{}</b>: {} {}"
@@ -149,7 +149,7 @@ def reason(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -
 
 
 def duel(compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
-    """Mean and time of each run over the questions scored in both."""
+    """Draw the mean and time of each run over the questions scored in both."""
     lines, cells = Markup(), compared.runs.cells
     times = [mean.value for mean in cells.get("seconds", ())]
     times = times if times and compared.timed else [None, None]
@@ -164,7 +164,7 @@ def duel(compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
 
 
 def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
-    """The questions whose scores differ."""
+    """List the questions whose scores differ."""
     pair = compared.pair
     same = pair.n - pair.wins - pair.losses
     counts = html.join_facts(
@@ -197,7 +197,7 @@ def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunSummary]) -
 
 
 def different(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
-    """The differences of the chains word by word, then every other setting."""
+    """Show the differences between the chains word by word, then every other setting."""
     head = html.heading("What is different")
     if not compared.changes:
         why = ": the runs differ by chance, or by a model that is not deterministic"
@@ -207,7 +207,7 @@ def different(compared: run_views.RunPair, first: RunSummary, second: RunSummary
     if first.chain and second.chain and first.chain.actions != second.chain.actions:
         chain_changes = difference(first.chain, second.chain)
         others = [c for c in others if not c.where.startswith("action ")]
-        # the fingerprint of an index in only one of the runs adds nothing to its name
+        # if only one run has an index, its fingerprint adds nothing to its name
         named = {c.where for c in others if "–" in (c.a, c.b)}
         others = [c for c in others if c.where not in named or not c.where.startswith("backends")]
     lines = Markup().join(
@@ -222,7 +222,7 @@ def different(compared: run_views.RunPair, first: RunSummary, second: RunSummary
 
 
 def folds(page: Page, compared: Comparison, both: Sequence[RunSummary]) -> Markup:
-    """The lost questions, time and price of both runs over their common questions, folded."""
+    """Draw collapsed sections: lost questions, time and price of both runs over their common questions."""
     qids = {example.question.qid for example in compared.common}
     parts = [lost_stages(page, row.name, qids) for row in both]
     bars = Markup().join(
@@ -263,7 +263,9 @@ def plots(
     metric: str,
     compared: Comparison | None = None,
 ) -> Iterator[str]:
-    """Folds of every metric, means by type of question, quality against time, tokens or price, and the analysis of agents."""
+    """Yield collapsed sections: every metric; means by type of question; quality against time, tokens or price; and
+    the analysis of agents.
+    """
     if compared is not None:
         metric = compared.metric
         every = figures.table(run_views.comparison_table(under_titles(compared, titles)))
@@ -282,7 +284,7 @@ def plots(
 
 
 def metric_choice(compared: Comparison) -> Markup:
-    """Caveats of a comparison, and the deciding metric, kept in the address."""
+    """Draw the caveats of a comparison, and the choice of the deciding metric, which is kept in the address."""
     few = smallness(compared.clusters.counts, len(compared.common))
     options = [
         (name, run_views.label(name))
@@ -322,7 +324,7 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
 
 
 def winner(compared: Comparison, titles: Mapping[str, str]) -> Markup:
-    """The verdict on several runs in one sentence."""
+    """State the verdict on several runs in one sentence."""
     first = escape(titles[compared.sides[0].name])
     up = compared.measure.higher_is_better
     gains = {
@@ -338,7 +340,7 @@ def winner(compared: Comparison, titles: Mapping[str, str]) -> Markup:
 
 
 def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
-    """A line per run, the best mean first: its mean, and its difference from the first run."""
+    """Draw one row per run, the best mean first, with the difference from the first run."""
     unit, up = compared.measure.unit, compared.measure.higher_is_better
     base = compared.sides[0].name
     cells = list(zip((side.name for side in compared.sides), compared.cells[compared.metric]))

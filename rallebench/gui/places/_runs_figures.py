@@ -1,4 +1,4 @@
-"""One run in figures: its tiles, every metric, its costs; and the analysis of agents."""
+"""The figures of one run: tiles, every metric, costs, and the analysis of agents."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _tile(title: str, figure: str, below: str, about: str = "") -> Markup:
 
 
 def price_figure(page: Page, report: RunReport) -> tuple[str, str]:
-    """The price of a run, with a caveat."""
+    """Return the price of a run, with a caveat."""
     cost = report.cost
     if cost is not None and not cost.recorded:
         return "unknown", "imported predictions do not say it"
@@ -97,7 +97,7 @@ def metrics(page: Page, run: OpenRun) -> Markup:
 
 
 def cost(page: Page, run: OpenRun) -> Markup:
-    """Time, tokens and price, in total and per action."""
+    """Draw time, tokens and price, in total and per action."""
     report = run.report
     if report is None or report.cost is None:
         return html.empty("The cost is known once the run is scored.")
@@ -140,7 +140,7 @@ def _action_cost(part: ActionCost) -> list[str]:
 
 
 def agents(page: Page, names: Sequence[str]) -> Markup:
-    """The analysis of agents' runs as folds, "" for other runs."""
+    """Draw the analysis of agents' runs in collapsed sections; "" for other runs."""
     if not all(OpenRun(page.workbench.runs.open(name)).has_agent for name in names):
         return Markup()
     parts = Markup()

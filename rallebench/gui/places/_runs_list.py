@@ -1,4 +1,4 @@
-"""The list of runs: scores, the stages at which questions were lost, running work, and the bin."""
+"""The list of runs: scores, stages at which questions were lost, running work, and the bin."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HEADS = Markup(
     '<span class="n">Price</span>\n<span></span></div>'
 )
 NEWEST = 30
-"""Runs of the list whose steps are read for the bar of lost questions."""
+"""Number of runs whose steps are read for the bar of lost questions."""
 
 LEGEND = (
     ("lost", "not retrieved"),
@@ -50,7 +50,7 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class RunFilter(Query):
-    """The filter of a window's list. ``mark``: changes with the runs, so that the list is loaded again."""
+    """The filter of a window's list. ``mark``: changes when the runs change, so that the list is reloaded."""
 
     words: str = ""
     dataset: str = ""
@@ -64,14 +64,14 @@ def register(page: Page) -> None:
 
 
 def reading(do: str, **data: str) -> Markup:
-    """The status beside the legend during the analysis of lost questions, which starts once it is visible."""
+    """Draw the status next to the legend during the analysis of lost questions, which starts once it is visible."""
     return Markup(
         '<span class="note" data-lazy{}>reading where questions were lost …</span>'
     ).format(attributes(do=do, **data))
 
 
 def view(page: Page, event: Event) -> Patch:
-    """Heading, running work, table."""
+    """Draw the heading, running work and table."""
     datasets = {row.dataset for row in run_list.rows(page.workspace) if row.dataset}
     filters = window_filter(event)
     more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
@@ -100,7 +100,7 @@ def view(page: Page, event: Event) -> Patch:
 
 
 def window_filter(event: Event) -> RunFilter:
-    """The filter of this window."""
+    """Return the filter of this window."""
     return event.session.state(RunFilter)
 
 
@@ -112,7 +112,7 @@ def now(page: Page) -> Markup:
 
 
 def running(page: Page, job: Job, more: str = "") -> Markup:
-    """A run in progress: its share, its score so far, its stop button."""
+    """Draw a run in progress: its share done, its score so far, its stop button."""
     row = next((r for r in run_list.rows(page.workspace) if r.name == job.name), None)
     title = run_list.titles(page.workspace, [(job.name, job.identity)]).get(job.name, job.name)
     trouble = page.workbench.models.trouble(row.chain.llms, job.work) if row and row.chain else ""
@@ -122,7 +122,7 @@ def running(page: Page, job: Job, more: str = "") -> Markup:
 
 
 def so_far(page: Page, job: Job) -> str:
-    """The share of right answers of a run in progress, "" before the first."""
+    """Return the share of right answers of a run in progress; "" before the first answer."""
     with suppress(RalleError):
         if folder := page.workbench.runs.job_folder(job):
             count = run_questions.counts(run_questions.questions(page.workspace, folder))
@@ -132,13 +132,13 @@ def so_far(page: Page, job: Job) -> str:
 
 
 def shown_rows(page: Page, filters: RunFilter) -> list[RunSummary]:
-    """The runs that pass a filter."""
+    """Return the runs that pass a filter."""
     listed = run_list.rows(page.workspace)
     return run_list.filter_rows(listed, filters.words, filters.dataset)
 
 
 def table(page: Page, event: Event) -> Markup:
-    """The windowed list itself."""
+    """Draw the windowed list."""
     filters, rows = window_filter(event), shown_rows(page, window_filter(event))
     if not run_list.rows(page.workspace):
         if page.workbench.jobs.list("run", active=True):
@@ -163,7 +163,7 @@ def table(page: Page, event: Event) -> Markup:
 
 
 def unread(page: Page, rows: Sequence[RunSummary]) -> list[str]:
-    """The newest finished runs whose lost questions were not analysed yet."""
+    """Return the newest finished runs whose lost questions have not been analysed yet."""
     large = run_questions.LARGE
     ended = [row for row in rows[:NEWEST] if row.state == "done" and 0 < row.total <= large]
     runs = {row.name: page.workbench.runs.open(row.name) for row in ended if not row.problem}
@@ -232,7 +232,7 @@ def run_row(page: Page, row: RunSummary) -> Markup:
 
 
 def run_menu(row: RunSummary, first: str = "") -> Markup:
-    """The actions on a run; ``first``: the entries before them."""
+    """Draw the actions on a run; ``first``: entries to put before them."""
     return html.menu(
         first,
         html.button("Rename", "runs.ask_title", id=row.name),
@@ -259,7 +259,7 @@ def delete_button(row: RunSummary) -> Markup:
 def lost_stages(
     page: Page, name: str, qids: Collection[str] | None = None
 ) -> list[tuple[str, str, int]]:
-    """The stages at which the questions of a run, or of ``qids``, were lost; empty if its answers cannot be read."""
+    """Return the stages at which questions of a run, or of ``qids``, were lost; empty if the answers cannot be read."""
     with suppress(RalleError):
         run = page.workbench.runs.open(name)
         listed = run_questions.questions(page.workspace, run)
@@ -268,7 +268,7 @@ def lost_stages(
 
 
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
-    """The stages at which questions were lost, as a bar whose parts open the questions."""
+    """Draw the stages at which questions were lost as a bar; each part opens its questions."""
     target = f"{RunAddress(name).href}&only={{verdict}}"
     return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=target)
 
@@ -277,7 +277,7 @@ def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """Redraw the list with another filter or after a change."""
+    """Redraw the list after a change of the filter or the runs."""
     filters = window_filter(event)
     words, dataset = event.text("words", filters.words), event.text("dataset", filters.dataset)
     event.session.put(RunFilter(words, dataset))
@@ -326,7 +326,7 @@ def open_bin(page: Page, event: Event) -> Patch:
 
 
 def restore(page: Page, event: Event) -> Patch:
-    """Restore a run; the bin stays open while it holds others."""
+    """Restore a run; the bin stays open while it contains others."""
     page.workbench.runs.restore(event.text("id"))
     more = open_bin(page, event) if run_list.in_bin(page.workspace) else Patch(drawer="")
     return view(page, event) | more
@@ -338,7 +338,7 @@ def empty_bin(page: Page, event: Event) -> Patch:
 
 
 def stop(page: Page, event: Event) -> Patch:
-    """Stop a run; its answers so far are scored."""
+    """Stop a run; the answers so far are scored."""
     page.workbench.runs.stop(event.text("id"))
     return Patch(
         {"runs-now": now(page)}, say="Stopping after this batch; its answers so far are scored."

@@ -1,4 +1,4 @@
-"""One run: tiles, the stages at which questions were lost, the questions with their steps; then metrics, cost and settings."""
+"""One run: tiles, stages at which questions were lost, questions with their steps; then metrics, cost and settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), (
 
 @dataclass(frozen=True)
 class RunQuestions(Query):
-    """The list of a run's questions, filtered. ``mark``: changes with the answers, so that the list is loaded again."""
+    """The filtered questions of a run. ``mark``: changes when the answers change, so that the list is reloaded."""
 
     run: str = ""
     only: str = ""
@@ -52,7 +52,7 @@ def register(page: Page) -> None:
 
 
 def folder(page: Page, event: Event) -> OpenRun:
-    """The run of the event or the address. Raises UsageError."""
+    """Return the run of the event or the address. Raises UsageError."""
     name = event.text("run") or event.read(RunAddress).id
     if not name:
         raise UsageError("The address names no run; choose one of the list.")
@@ -61,13 +61,13 @@ def folder(page: Page, event: Event) -> OpenRun:
 
 
 def open_run(page: Page, event: Event) -> Patch:
-    """The run, opened at the section, filter and question of the address."""
+    """Open the run at the section, filter and question in the address."""
     query = event.read(RunAddress)
     name, part = query.id, query.part or "questions"
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.job_folder(job) is None:
         title = run_list.titles(page.workspace, [(job.name, job.identity)])[name]
-        # preparing its index and models
+        # prepare its index and models
         head = html.crumb("Runs", "#/runs/list", title, "starting")
         follow = attributes(follow="*", do="open", view="runs/run")
         return panels.view("runs/run", title, head, running(page, job), kind="wide", more=follow)
@@ -112,7 +112,7 @@ def heading(page: Page, row: RunSummary, part: str) -> Markup:
 
 
 def compare_menu(page: Page, row: RunSummary) -> Markup:
-    """The other runs on the same dataset, "" if there are none."""
+    """Draw a menu of the other runs on the same dataset; "" if there are none."""
     question_list = run_list.rows(page.workspace)
     others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset][:30]
     links = Markup()
@@ -128,7 +128,7 @@ def compare_menu(page: Page, row: RunSummary) -> Markup:
 
 
 def questions_part(page: Page, run: OpenRun, query: RunAddress) -> Markup:
-    """Tiles, the bar, and the list beside one question."""
+    """Draw the tiles, the bar, and the list next to one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
     if job:
         follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
@@ -147,7 +147,7 @@ def questions_part(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 
 
 def top(page: Page, run: OpenRun) -> Markup:
-    """Tiles, the bar of lost questions, and warnings. The bar is computed once its legend is visible."""
+    """Draw the tiles, the bar of lost questions, and warnings. The bar is computed once its legend is visible."""
     report, going = run.report, run.is_going
     legend = Markup().join(
         Markup("<span>{}</span>").format(text)
@@ -179,7 +179,7 @@ def chips(page: Page, run: OpenRun, only: str) -> Markup:
 
 
 def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
-    """The windowed list itself."""
+    """Draw the windowed list."""
     rows = fitting(page, run, query.only, query.words)
     count = len(run_questions.questions(page.workspace, run.folder))
     if not rows:
@@ -191,13 +191,13 @@ def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 
 
 def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow]:
-    """The questions that pass the filter."""
+    """Return the questions that pass the filter."""
     every = run_questions.questions(page.workspace, run.folder)
     return run_questions.filter_questions(every, only, words)
 
 
 def opened_first(page: Page, run: OpenRun, query: RunAddress) -> str:
-    """The question of the address, else the first wrong one in the list, else the first."""
+    """Return the question in the address, otherwise the first wrong one in the list, otherwise the first."""
     if query.q or run.is_going:
         return query.q
     rows = fitting(page, run, query.only, query.words)
@@ -220,7 +220,7 @@ def question_rows(page: Page, request: RowWindow) -> Rows:
 
 
 def detail(page: Page, run: OpenRun, qid: str) -> Markup:
-    """A question with its steps as HTML; a hint to choose one if ``qid`` is ''."""
+    """Draw a question with its steps; if ``qid`` is '', a hint to choose one."""
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."
@@ -270,7 +270,7 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
 def question(page: Page, event: Event) -> Patch:
     try:
         return Patch({"run-question": detail(page, folder(page, event), event.text("id"))})
-    except run_list.InBinError:  # deleted in another window
+    except run_list.InBinError:  # another window deleted it
         return open_run(page, event)
 
 
@@ -280,7 +280,7 @@ def bring_back(page: Page, event: Event) -> Patch:
 
 
 def choose(page: Page, event: Event) -> Patch:
-    """Change the filter, which the address keeps."""
+    """Change the filter, which is kept in the address."""
     run = folder(page, event)
     opened = event.read(RunAddress).q
     query = RunAddress(run.name, "", event.text("only"), event.text("words"), opened)
@@ -288,7 +288,7 @@ def choose(page: Page, event: Event) -> Patch:
 
 
 def stages(page: Page, event: Event) -> Patch:
-    """Analyse the lost questions, which takes a while for a large run."""
+    """Analyse the lost questions; this takes a while for a large run."""
     run = folder(page, event)
     run_questions.read_stages(page.workspace, run.folder)
     return Patch(
@@ -297,7 +297,7 @@ def stages(page: Page, event: Event) -> Patch:
 
 
 def live(page: Page, event: Event) -> Patch:
-    """Follow a run in progress: rows appear as they are answered."""
+    """Follow a run in progress; rows appear as questions are answered."""
     run, query = folder(page, event), event.read(RunAddress)
     job = page.workbench.jobs.get("run", run.name)
     going = job is not None and not job.done

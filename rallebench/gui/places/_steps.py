@@ -1,4 +1,4 @@
-"""The request and reply of a step as HTML: passages with gold marks, prompts, replies, costs."""
+"""Draw the request and reply of a step: passages with gold highlights, prompts, replies, costs."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ TITLES = {
 }
 
 LONG_BEFORE, BEFORE_MARK = 150, 60
-"""Characters before a passage's first mark: the most that are shown in full, and the number kept of a longer text."""
+"""Text before a passage's first highlight: the maximum characters shown in full, and the number kept of longer text."""
 
 
 Place = tuple[int, str, int]
-"""(start, class, end) of a marked span of a text."""
+"""(start, class, end) of a highlighted span of a text."""
 
 
 def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
-    """The positions of gold answers in a text, and of a wrong answer."""
+    """Return the positions of gold answers, and of a wrong answer, in a text."""
     marks = [(start, "", end) for start, end in spans(text, tuple(gold))]
     if is_span(answer):
         marks += [(start, "answer", end) for start, end in spans(text, (answer.strip(),))]
@@ -43,12 +43,12 @@ def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
 
 
 def mark_gold(text: str, gold: Iterable[str]) -> Markup:
-    """The text with gold answers marked."""
+    """Highlight gold answers in the text."""
     return highlight(text, places(text, gold))
 
 
 def highlight(text: str, marks: Iterable[Place]) -> Markup:
-    """The text with its marks; of overlapping ones only the first."""
+    """Draw the text with its highlights; if some overlap, only the first is drawn."""
     parts, at = Markup(), 0
     for start, kind, end in sorted(marks):
         if start >= at:
@@ -60,7 +60,7 @@ def highlight(text: str, marks: Iterable[Place]) -> Markup:
 
 
 def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> Markup:
-    """Ranked passages; ``beyond``: the number after the first k, shown below a divider."""
+    """Draw ranked passages; ``beyond``: the number after the first k, shown below a divider."""
     # without gold answers, no answer can be called wrong
     wrong = answer if gold.answers and not spans(answer, gold.answers) else ""
     rows = Markup()
@@ -77,7 +77,7 @@ def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: 
 
 
 def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "") -> Markup:
-    """One passage with its rank, marks and score."""
+    """Draw one passage with its rank, highlights and score."""
     is_gold = hit.passage.page_id in gold.pages
     has = bool(spans(hit.passage.text, gold.answers))
     tags = Markup('<em class="tag gold">gold page</em>') if is_gold else Markup()
@@ -87,7 +87,7 @@ def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "")
 
 
 def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "") -> Markup:
-    """A passage with its rank, its score and its marks; ``tags``: HTML after its title."""
+    """Draw a passage with its rank, score and highlights; ``tags``: HTML after its title."""
     of_page = f"page {hit.passage.page_id}, passage {hit.passage.doc_id}"
     return Markup(
         '<article class="{}" tabindex="0"><h4><b>{}</b><span dir="auto">{}</span>{}'
@@ -104,9 +104,9 @@ def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: 
 
 
 def excerpt(text: str, marks: Sequence[Place]) -> Markup:
-    """A passage with its marks as HTML.
+    """Draw a passage with its highlights.
 
-    Only the first lines of a closed passage are visible, so the text long before the first mark is cut.
+    A collapsed passage shows only its first lines, so long text before the first highlight is cut.
     """
     first = min((start for start, _, _ in marks), default=0)
     at = text.rfind(" ", 0, first - BEFORE_MARK) if first > LONG_BEFORE else -1
@@ -119,25 +119,25 @@ def excerpt(text: str, marks: Sequence[Place]) -> Markup:
 
 
 def tokens(step: Step) -> str:
-    """Tokens in + out, "" if the backend counts none."""
+    """Format the tokens in and out; "" if the backend does not count them."""
     counted = tokens_of([step])
     return "" if counted is None else f"{counted[0]:,} + {counted[1]:,} tokens"
 
 
 def price(steps: Sequence[Step], prices: Prices) -> str:
-    """The price of some steps: "none" for local models, "unknown" without a known price."""
+    """Format the price of some steps: "none" for local models, "unknown" without a known price."""
     dollars = price_of(steps, prices)
     return "unknown" if dollars is None else in_words(dollars, "usd") if dollars else "none"
 
 
 def gold_rank(hits: Sequence[Hit], gold: Gold) -> int:
-    """The rank of the first passage of a gold page, from 1; 0 if there is none."""
+    """Return the rank of the first passage from a gold page, from 1; 0 if there is none."""
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in gold.pages)
     return next(ranks, 0)
 
 
 def gist(step: Step, gold: Gold) -> Markup:
-    """The output of a step on one line."""
+    """Summarise the output of a step in one line."""
     if isinstance(step.request, Retrieve):
         at = Markup()
         if rank := gold_rank(step.reply.hits, gold):
@@ -153,7 +153,7 @@ def gist(step: Step, gold: Gold) -> Markup:
 
 
 def answer_text(text: str) -> Markup:
-    """An answer, or a word for an empty one."""
+    """Return an answer, or a placeholder for an empty one."""
     return escape(text) or Markup("<em>empty</em>")
 
 
@@ -163,7 +163,9 @@ def output(
     before: Step | None,
     verdicts: tuple[str, str] = ("", ""),
 ) -> Markup:
-    """The output of an action: the current result beside the previous, the prompt as sent, the reply as received."""
+    """Draw the output of an action: the current result next to the previous one, the prompt as sent, the reply as
+    received.
+    """
     if isinstance(step.request, Retrieve):
         return _retrieval(step, step.request.query, gold)
     versions = _version("Now", step, verdicts[0])
@@ -203,13 +205,13 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
 
 
 def _part(title: str, text: str, kind: str = "pre") -> Markup:
-    """A text, kept as it is, below its title; both are HTML."""
+    """Draw a text unchanged below its title; both are HTML."""
     head = Markup("<h5>{}</h5>").format(title) if title else Markup()
     return Markup('{}<p class="{}" dir="auto">{}</p>').format(head, kind, text)
 
 
 def answer_line(verdict: str, answer: str, more: str = "") -> Markup:
-    """An answer with the mark of its verdict, if any, and a remark; both are HTML."""
+    """Draw an answer with its verdict, if any, and a remark; both are HTML."""
     sign = html.mark(verdict) if verdict else Markup()
     return Markup('<p class="ans" dir="auto">{}<span>{}</span>{}</p>').format(sign, answer, more)
 
@@ -228,7 +230,7 @@ def result(
     verdict: Verdict,
     prices: Prices,
 ) -> Markup:
-    """The verdict, the answer over the gold, the stage at which it was lost, five numbers, and the passages."""
+    """Draw the verdict, the answer above the gold, the stage at which it was lost, five numbers, and the passages."""
     gold = example.gold
     why = "The question has no gold answer to compare with." if verdict.kind == "none" else ""
     retrievals = [s for s in steps if isinstance(s.request, Retrieve)]
@@ -242,7 +244,7 @@ def result(
 def verdict_box(
     kind: str, title: str, gold: Gold, answer: str, error: object, *below: str
 ) -> Markup:
-    """A verdict, the answer or the error over the gold, and further facts below."""
+    """Draw a verdict, the answer or error above the gold, and further facts below."""
     pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(answer_text(answer))
     if error:
         pairs = Markup('<dt>error</dt><dd class="bad">{}</dd>').format(on_page(error))
@@ -259,16 +261,16 @@ def verdict_box(
 
 
 def question_html(question: str, below: str) -> Markup:
-    """The question; ``below``: its gold and origin as HTML."""
+    """Draw the question; ``below``: its gold and origin as HTML."""
     title = Markup('<h1 dir="auto">{}</h1>').format(question)
     return Markup('<div class="asked-question">{}<p>{}</p></div>').format(title, below)
 
 
 def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None = None) -> Markup:
-    """Every step, folded.
+    """Draw every step in a collapsible section.
 
-    ``first``: the title of the first if it is not its request. ``answer``: the answer of a run, whose first two
-    steps and model steps are open.
+    ``first``: title of the first step, if it is not its request. ``answer``: the answer of a run; its first two steps
+    and all model steps are then open.
     """
     rows, of_run = Markup(), answer is not None
     for n, step in enumerate(steps, 1):
@@ -295,7 +297,7 @@ def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None
 
 
 def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
-    """The passages of a retrieval, with the rank of the first gold page."""
+    """Draw the passages of a retrieval, with the rank of the first gold page."""
     assert isinstance(step.request, Retrieve)
     hits, k = verdict.deeper or step.reply.hits, step.request.k
     at = first_gold(verdict.rank, k, len(hits), gold)
@@ -304,14 +306,14 @@ def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
 
 
 def first_gold(rank: int | None, k: int, depth: int, gold: Gold) -> str:
-    """The rank of the first gold page of a retrieval in words, "" for a question without gold pages."""
+    """Describe the rank of the first gold page in a retrieval; "" for a question without gold pages."""
     if rank:
         return f"first gold page at rank {rank}{f': k = {k} cuts it off' * (rank > k)}"
     return f"no gold page among the first {depth}" if gold.pages else ""
 
 
 def stations(verdict: Verdict) -> Markup:
-    """Retrieved, in the prompt, in the answer, format: the stage at which the question was lost."""
+    """Draw the stages retrieved, in the prompt, in the answer, format, and the stage at which the question was lost."""
     if verdict.kind in ("none", "failed"):
         return Markup()
     items = Markup()
@@ -334,7 +336,7 @@ def stations(verdict: Verdict) -> Markup:
 
 
 def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> Markup:
-    """EM, F1, time, tokens and price of a question."""
+    """Draw EM, F1, time, tokens and price of a question."""
     counted = tokens_of(steps)
     return numbers_box(
         *(
@@ -348,7 +350,7 @@ def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> Markup:
 
 
 def numbers_box(*pairs: tuple[str, str]) -> Markup:
-    """Figures side by side, each above its name."""
+    """Draw figures side by side, each above its name."""
     cells = Markup().join(
         Markup("<span><b>{}</b>{}</span>").format(value, name) for value, name in pairs
     )

@@ -1,4 +1,4 @@
-"""Versions of the chain: the saved ones and those executed in this window, with their differences; and saving."""
+"""Versions of the chain: saved versions and those executed in this window, with their differences; and saving."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def register(page: Page) -> None:
 
 
 def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]]:
-    """(origin, version, answer, verdict), newest first: the saved versions and those only executed."""
+    """Return (origin, version, answer, verdict) of the saved versions and of versions only executed, newest first."""
     saved = chain_versions.versions(page.workspace, bench.chain.name)
     listed = [(f"version {v.number}, saved", v, "", "") for v in saved]
     for at, chain, answer, kind, qid in reversed(bench.history):
@@ -40,7 +40,7 @@ def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]
 
 
 def clock(version: Version) -> str:
-    """The time of a version."""
+    """Format the time of a version."""
     return moment(datetime.fromtimestamp(version.time))
 
 
@@ -62,7 +62,7 @@ def show(page: Page, event: Event) -> Patch:
 
 
 def restore(page: Page, event: Event) -> Patch:
-    """Restore a version; Undo returns to the current one."""
+    """Restore a version. Undo returns to the current one."""
     bench = window_bench(page, event)
     listed = all_versions(page, bench)
     bench.edit(listed[event.position("index", len(listed))][1].chain)
@@ -70,7 +70,7 @@ def restore(page: Page, event: Event) -> Patch:
 
 
 def difference(old: Chain, new: Chain) -> Markup:
-    """The differences between two chains, action by action."""
+    """Show the differences between two chains, action by action."""
     rows = Markup()
     for number, (before, after) in enumerate(zip_longest(old.actions, new.actions), 1):
         if before != after:
@@ -104,7 +104,7 @@ def _change_words(before: Action | None, after: Action | None) -> Markup:
 
 
 def words_changed(old: str, new: str) -> Markup:
-    """A text with removed and added words marked."""
+    """Highlight removed and added words in a text."""
     a, b = (re.findall(r"\w+|\s+|[^\w\s]", text) for text in (old, new))
     parts = Markup()
     for kind, i, j, k, m in difflib.SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
@@ -118,7 +118,7 @@ def words_changed(old: str, new: str) -> Markup:
 
 
 def save(page: Page, event: Event) -> Patch:
-    """Ask for the name to save under."""
+    """Ask for the name under which to save."""
     bench = read_bench(page, event)
     body = form.text("as", "Name", bench.chain.name, more=form.on_enter("versions.save_as"))
     body += html.note(
@@ -128,7 +128,7 @@ def save(page: Page, event: Event) -> Patch:
 
 
 def save_as(page: Page, event: Event) -> Patch:
-    """Save the chain in the workspace; asks before it replaces one that this window does not know."""
+    """Save the chain in the workspace; ask before replacing a chain that this window does not know."""
     bench, name = window_bench(page, event), event.text("as")
     other = chain_versions.replaced_by(page.workspace, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):

@@ -1,4 +1,4 @@
-"""Build: a chain on one question, action by action, with the verdict always in view."""
+"""Build: a chain on one question, action by action, with the verdict always visible."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def build(page: Page) -> None:
 
 
 def open_one(page: Page, event: Event) -> Iterator[Patch]:
-    """Open the view as the window left it, or at the address; run the chain if it has not run yet."""
+    """Open the view as the window left it, or as the address says; run the chain if it has not run yet."""
     bench = window_bench(page, event)
     asks = follow(page, bench, event)
     _one.left_behind(page, bench, event.text("draft"))
@@ -53,7 +53,7 @@ def open_one(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator[Patch]:
-    """The view, then the run; ``asks``: a dialog to show first."""
+    """Open the view, then run the chain; ``asks``: a dialog to show first."""
     yield (
         Patch({"v-build-one": view(page, bench)}, title="Build")
         | header(page, bench)
@@ -61,7 +61,7 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator
     )
     if asks:
         yield asks
-    elif bench.running is not None:  # started before the view was left
+    elif bench.running is not None:  # started before the user left the view
         yield from _bench.follow_other(page, "one-status", bench)
         yield Patch({"v-build-one": view(page, bench)}) | stale(bench)
     elif bench.executed is None and bench.question:
@@ -69,9 +69,9 @@ def opened_view(page: Page, bench: Bench, event: Event, asks: Patch) -> Iterator
 
 
 def follow(page: Page, bench: Bench, event: Event) -> Patch:
-    """Apply the address: dataset, question by its id (``q``) or text (``ask``), chain, or a question of a run.
+    """Apply the address: dataset, question by id (``q``) or text (``ask``), chain, or a question of a run.
 
-    Returns a question to the user if that would lose an edited chain, else an empty patch. Raises RalleError.
+    If an edited chain would be lost, return a question to the user, otherwise an empty patch. Raises RalleError.
     """
     query = event.read(QuestionAddress)
     dataset = query.set or bench.dataset
@@ -100,14 +100,14 @@ def follow(page: Page, bench: Bench, event: Event) -> Patch:
 
 
 def chain_from(page: Page, bench: Bench, source: QuestionAddress) -> Chain:
-    """The chain of a run, or a saved one."""
+    """Return the chain of a run, or a saved chain."""
     if source.run:
         return page.workbench.runs.open_question(source.run, 1).chain
     return _bench.saved_chain(page, bench, source.chain)
 
 
 def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
-    """Replace the edited chain by the one of the address."""
+    """Replace the edited chain by the chain in the address."""
     bench, source = (
         window_bench(page, event),
         QuestionAddress(run=event.text("run"), chain=event.text("chain")),
@@ -117,14 +117,14 @@ def replace_chain(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def restore_edits(page: Page, event: Event) -> Iterator[Patch]:
-    """Restore the edits that the browser kept through a crash."""
+    """Restore the edits that the browser kept after a crash."""
     bench = window_bench(page, event)
     chain, bench.left_behind = bench.left_behind or bench.chain, None
     yield from opened_chain(page, event, chain)
 
 
 def discard_edits(page: Page, event: Event) -> Patch:
-    """Discard those edits."""
+    """Discard the edits that the browser kept."""
     bench = window_bench(page, event)
     bench.left_behind = None
     return Patch({"build-draft": ""}, store={"rb-draft": bench.draft})
@@ -158,7 +158,7 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
         )
         try:
             for patch in stream_execution(page, bench, example, going, heavy):
-                if bench.running is not going:  # stopped or superseded
+                if bench.running is not going:  # stopped or replaced by a newer execution
                     return
                 yield patch
         except RalleError:
@@ -172,7 +172,7 @@ def execute(page: Page, bench: Bench, event: Event, *, heavy: bool = True) -> It
 def stream_execution(
     page: Page, bench: Bench, example: Example, going: _bench.Execution, heavy: bool
 ) -> Iterator[Patch]:
-    """Stream an execution; a newer execution discards its results."""
+    """Stream an execution; if a newer one starts, its results are discarded."""
     workbench, chain, written = page.workbench, bench.chain, ""
     with workbench.models.lease(f"the chain {chain.name!r}, which is being executed") as lease:
         going.needs = going.missing(page, (*chain.llms, *chain.retrievers))
@@ -202,13 +202,13 @@ def stream_execution(
 
 
 def action_patch(page: Page, bench: Bench, index: int) -> Patch:
-    """The patch of an action's output, in its line and beside its fields."""
+    """Return the patch of an action's output, in its line and next to its fields."""
     line, out = _one.action_parts(page, bench, index)
     return Patch({f"gist-{index}": line, f"out-{index}": out})
 
 
 def check_targets(chain: Chain) -> None:
-    """Raise UsageError for an action without an index or a model."""
+    """Raise UsageError if an action has no index or model."""
     for number, action in enumerate(chain.actions, 1):
         if action.kind != "identity" and action.template and not action.target:
             noun = "index" if action.kind == "retrieve" else "model"
@@ -216,7 +216,7 @@ def check_targets(chain: Chain) -> None:
 
 
 def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) -> Patch:
-    """The verdict, and the question's row with it."""
+    """Return the patch of the verdict and the question's row."""
     bench.put(
         example,
         episode,
@@ -241,14 +241,14 @@ def verdict_patch(page: Page, bench: Bench, example: Example, episode: Episode) 
 
 
 def run(page: Page, event: Event) -> Iterator[Patch]:
-    """Run the chain of the fields."""
+    """Run the chain in the form."""
     bench = read_bench(page, event)
     yield header(page, bench) | summaries(bench.chain)
     yield from execute(page, bench, event)
 
 
 def run_action(page: Page, event: Event) -> Iterator[Patch]:
-    """Run one action on the outputs of the earlier ones."""
+    """Run one action with the outputs of the earlier ones."""
     bench = read_bench(page, event)
     index = event.position("index", len(bench.chain.actions))
     example, workbench = bench_example(page, bench), page.workbench
@@ -270,7 +270,7 @@ def run_action(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def earlier(bench: Bench, index: int) -> list[Step]:
-    """The steps of the actions before ``index``. Raises UsageError if one was not executed."""
+    """Return the steps of the actions before ``index``. Raises UsageError if one was not executed."""
     missing = next((i for i in range(index) if i not in bench.steps), None)
     if missing is not None:
         number = missing + 1
@@ -279,7 +279,7 @@ def earlier(bench: Bench, index: int) -> list[Step]:
 
 
 def show_prompt(page: Page, event: Event) -> Patch:
-    """Fill in the template of an action without asking anything."""
+    """Render the template of an action without calling a model."""
     bench, chain = window_bench(page, event), read_chain(event)
     index = event.position("index", len(chain.actions))
     question, steps = bench_example(page, bench).question, earlier(bench, index)
@@ -292,7 +292,9 @@ def show_prompt(page: Page, event: Event) -> Patch:
 
 
 def edit(page: Page, event: Event) -> Patch:
-    """Take over an edit. An unreadable chain waits until it is readable; a field with an impossible value shows its error."""
+    """Apply an edit. If the chain cannot be read, the edit waits until it can; an impossible value is reported at
+    its field.
+    """
     try:
         bench = read_bench(page, event)
     except RalleError as error:
@@ -324,7 +326,7 @@ def undo(page: Page, event: Event) -> Patch:
 
 
 def load_chain(page: Page, event: Event) -> Iterator[Patch]:
-    """Load another saved chain. An edited one remains in Undo and in Versions."""
+    """Load another saved chain. An edited chain stays available in Undo and in Versions."""
     bench = window_bench(page, event)
     lost = not is_saved(page.workspace, bench.chain)
     chain = _bench.saved_chain(page, bench, event.text("chain"))
@@ -335,7 +337,7 @@ def load_chain(page: Page, event: Event) -> Iterator[Patch]:
 def opened_chain(
     page: Page, event: Event, chain: Chain, more: Patch = NO_CHANGE, *, heavy: bool = True
 ) -> Iterator[Patch]:
-    """Replace the chain and execute it; Undo returns."""
+    """Replace the chain and execute it. Undo restores the previous one."""
     bench = window_bench(page, event)
     bench.edit(chain)
     yield chain_patch(page, bench) | more
@@ -343,7 +345,7 @@ def opened_chain(
 
 
 def benchmark(page: Page, event: Event) -> Patch:
-    """Run the chain on a dataset: open the dialog of a new run."""
+    """Run the chain on a dataset: open the dialog for a new run."""
     read_bench(page, event)
     return page.call("runs.new", window=event.session.window)
 
@@ -367,7 +369,7 @@ def filter_list(page: Page, event: Event) -> Patch:
 
 
 def pick(page: Page, event: Event) -> Iterator[Patch]:
-    """Open another question of the list, else a typed one; the chain stays."""
+    """Open another question, from the list or typed; the chain stays."""
     bench, qid = window_bench(page, event), event.text("id")
     yield from opened_question(page, bench, event, qid or event.text("words"), redraw=not qid)
 
@@ -375,7 +377,7 @@ def pick(page: Page, event: Event) -> Iterator[Patch]:
 def opened_question(
     page: Page, bench: Bench, event: Event, qid: str, *, redraw: bool = True
 ) -> Iterator[Patch]:
-    """Open a question and execute the chain on it; cached steps make this quick."""
+    """Open a question and execute the chain on it. Cached steps make this fast."""
     bench.question = qid
     bench.forget_steps()
     ids = {x.question.qid for x in page.workspace.questions(bench.dataset)}

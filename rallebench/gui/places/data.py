@@ -1,4 +1,4 @@
-"""Data: lists of corpora, indexes and datasets beside the import, and the caches of builds below."""
+"""Data: lists of corpora, indexes and datasets next to the import panel, with the build caches below."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rallebench.views.gold_coverage import Coverage
 from rallebench.views.library import CorpusLine, DatasetLine, RetrieverLine
 
 COLUMNS = 4
-"""Corpora with a column of coverage; the page of a dataset lists all."""
+"""Maximum corpora with a coverage column; the page of a dataset lists all of them."""
 
 NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice."
 
@@ -49,7 +49,7 @@ def data(page: Page) -> None:
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    """The lists first, then the coverage, which reads every dataset."""
+    """Open the lists first, then compute the coverage, which reads every dataset."""
     lists = Markup().join(
         Markup('<div id="data-{}">{}</div>').format(part, draw)
         for part, draw in list_html(page, quick=True).items()
@@ -73,7 +73,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
-    """The HTML of the three lists by element id."""
+    """Return the three lists by element id."""
     failure = Markup()
     try:
         retrievers = library.retrievers(page.workspace, page.workbench.data.states())
@@ -87,7 +87,7 @@ def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """Redraw the lists, and the progress of an import."""
+    """Redraw the lists and the progress of an import."""
     patch = Patch({f"data-{part}": draw for part, draw in list_html(page).items()})
     if event.session.state(ImportState).step == "build":
         patch |= Patch({"data-import": _data_import.panel(page, event)})
@@ -97,7 +97,7 @@ def refresh(page: Page, event: Event) -> Patch:
 def table(
     title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], about: str = "", kind: str = ""
 ) -> Markup:
-    """A list under its heading with its number of rows."""
+    """Draw a list below its heading and number of rows."""
     head = html.heading(title, html.join_facts(f"{len(rows)}", about), first=True)
     return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
 
@@ -154,7 +154,7 @@ def index_table(lines: list[RetrieverLine]) -> Markup:
 
 
 def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
-    """The datasets with their coverage by the corpora; ``quick``: without coverage."""
+    """Draw the datasets with their coverage by the corpora; ``quick``: leave out the coverage."""
     corpora = list(gold_coverage.indexed_corpora(page.workspace))[:COLUMNS]
     warnings, rows = [], []
     for line in lines:
@@ -185,7 +185,7 @@ def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
 
 
 def coverage_warning(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
-    """A warning about corpora that hold none of a dataset's gold pages, '' if there are none."""
+    """Warn about corpora that have none of a dataset's gold pages; '' if there are none."""
     none = [name for name, share in shares.items() if share and share.share == 0]
     if not none:
         return Markup()
@@ -201,7 +201,7 @@ def coverage_warning(dataset: str, shares: Mapping[str, Coverage | None]) -> Mar
 
 
 def more(page: Page) -> Markup:
-    """Vectors, passages and texts kept by builds, each with a delete button."""
+    """Draw the vectors, passages and texts kept by builds, each with a delete button."""
     files = []
     for vectors in page.workbench.data.vectors():
         if vectors.problem:
@@ -230,7 +230,7 @@ def more(page: Page) -> Markup:
 
 
 def ask_delete(page: Page, event: Event) -> Patch:
-    """Name the consequences of a deletion and ask."""
+    """State the consequences of a deletion and ask for confirmation."""
     what, name = event.text("what"), event.text("id")
     label = {"vectors": "these vectors", "stored": "these files"}.get(what)
     sentence = "Indexes are not affected; the next build makes it again."
@@ -263,7 +263,7 @@ def verify(page: Page, event: Event) -> Patch:
 
 
 def use(page: Page, event: Event) -> Patch:
-    """Put a retriever into the first retrieve action of Build's chain, with Undo there."""
+    """Use a retriever in the first retrieve action of the chain in Build. Undo there reverts it."""
     bench = window_bench(page, event)
     kinds = [action.kind for action in bench.chain.actions]
     if "retrieve" not in kinds:

@@ -1,4 +1,4 @@
-"""Experiments: cards, three steps and a plan; running ones; and finished ones as groups of runs with their winners."""
+"""Experiments: cards, three steps and a plan; running experiments; and finished ones as groups of runs with winners."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Drawn:
 
 
 def open_list(page: Page, event: Event) -> Iterator[Patch]:
-    """The page with its steps, then the plan once it is computed."""
+    """Open the page with its steps, then the plan once it is computed."""
     design, query = window_design(page, event), event.read(ExperimentsAddress)
     if query.kind:
         design.kind = query.kind if query.kind in KINDS else "sweep"
@@ -86,7 +86,7 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def new_experiment(fields: Markup) -> Markup:
-    """The steps beside their plan."""
+    """Draw the steps next to their plan."""
     return Markup(
         '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
         '<div id="x-plan"><h3>Plan</h3>{}</div></aside></div>'
@@ -102,7 +102,7 @@ def change(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
-    """The steps if their fields changed, then the plan."""
+    """Redraw the steps if their fields changed, then the plan."""
     if (drawn := event.session.state(Drawn)).shape != design.shape:
         event.session.put(replace(drawn, shape=design.shape))
         yield Patch({"x-form": steps(page, event, design)})
@@ -111,7 +111,7 @@ def redrawn(page: Page, event: Event, design: Design) -> Iterator[Patch]:
 
 
 def show_plan(page: Page, event: Event) -> Patch:
-    """Follow an estimate: its progress, then the plan."""
+    """Follow a cost estimate: its progress, then the plan."""
     pilot = page.workbench.jobs.get(experiment_jobs.PILOT, event.text("name"))
     if pilot is not None and not pilot.done:
         return Patch({"x-estimate": estimating(pilot)})
@@ -119,7 +119,7 @@ def show_plan(page: Page, event: Event) -> Patch:
 
 
 def add_field(page: Page, event: Event) -> Iterator[Patch]:
-    """Add a varied field; its first values are the chain's own and the next one."""
+    """Add a varied field. Its first values are the chain's own and the next one."""
     design = read(page, event)
     known = designs.variables(page.workspace, varied_chain(page, event, design))
     variable = known.get(event.text("field"))
@@ -136,7 +136,7 @@ def drop_field(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def ask_prompt(page: Page, event: Event) -> Patch:
-    """A dialog for a new prompt that starts from the chain's."""
+    """Open a dialog for a new prompt, starting from the chain's prompt."""
     design, name = window_design(page, event), event.text("field")
     number, actions = name.partition(".")[0], varied_chain(page, event, design).actions
     if number not in map(str, range(1, len(actions) + 1)):
@@ -164,7 +164,7 @@ def add_prompt(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
-    """Choose another paper and its first benchmark."""
+    """Choose another paper, with its first benchmark."""
     design = read(page, event)
     design.suite = designs.first_suite(event.text("paper"))
     yield from redrawn(page, event, design)
@@ -174,7 +174,7 @@ def choose_paper(page: Page, event: Event) -> Iterator[Patch]:
 
 
 def run(page: Page, event: Event) -> Patch:
-    """Start the experiment, which continues without the page."""
+    """Start the experiment, which continues if the page is closed."""
     design = read(page, event)
     request = design_request(page, event, design)
     _start(page, request, design.track)
@@ -214,14 +214,14 @@ def resume(page: Page, event: Event) -> Patch:
 
 
 def again(page: Page, event: Event) -> Patch:
-    """Put an earlier experiment's settings into the steps."""
+    """Copy an earlier experiment's settings into the steps."""
     design = window_design(page, event)
     experiment_design.take(page.workspace, design, event.text("id"))
     return Patch(go=f"#/experiments/list?kind={design.kind}")
 
 
 def running(page: Page) -> Markup:
-    """The running experiments with their runs."""
+    """Draw the running experiments with their runs."""
     titles = {g.name: g.title for g in groups.groups(page.workspace) if g.automatic}
     drawn = Markup()
     for job in experiment_jobs.active(page.workbench.jobs):
@@ -235,7 +235,7 @@ def running(page: Page) -> Markup:
 
 
 def news(page: Page, event: Event) -> Patch:
-    """Follow running experiments; the finished ones are redrawn only when one ends."""
+    """Follow running experiments; redraw the finished ones only when an experiment ends."""
     patch = Patch({"x-running": running(page)})
     ended = _ended_note(page)
     if (drawn := event.session.state(Drawn)).ended != ended:
@@ -306,7 +306,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
 
 
 def beside(group: ExperimentRow) -> Markup:
-    """The best run's comparison and the difference."""
+    """Draw the comparison of the best run, with the difference."""
     if group.difference is None:
         return escape(group.beside)
     words = "no difference"

@@ -1,4 +1,4 @@
-"""Models: a card per language model; encoders, retrievers and rerankers below; and one model with its settings."""
+"""Models: a card per language model; encoders, retrievers and rerankers below; and the view of one model."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 @dataclass(frozen=True, slots=True)
 class ModelParts:
-    """The parts that change during loads, as HTML. ``plugins``: the plug-ins that are left out."""
+    """The parts that change during loads, as HTML. ``plugins``: plug-ins that could not be used."""
 
     line: Markup
     plugins: Markup
@@ -77,7 +77,7 @@ def draw_parts(page: Page) -> ModelParts:
 
 
 def card(line: ModelLine) -> Markup:
-    """A language model: its state, its facts, its actions."""
+    """Draw a language model: its state, facts and actions."""
     id, address = line.name, ModelAddress(id=line.name).href
     priced = line.own and not line.local
     copy = f"Delete the converted copy ({size(line.converted)})"
@@ -110,14 +110,14 @@ def card(line: ModelLine) -> Markup:
 
 
 def broken_card(name: str, sentence: str) -> Markup:
-    """An unreadable entry."""
+    """Draw the card of an unreadable entry."""
     return Markup('<article class="mc"><h4><b class="nm">{}</b>{}</h4>{}</article>').format(
         name, html.state("damaged"), html.problem(sentence)
     )
 
 
 def buttons(line: ModelLine) -> Markup:
-    """Test or stop the test; load, cancel or unload."""
+    """Draw the buttons to test or stop a test, and to load, cancel or unload."""
     busy, test = line.state in ("loading", "waiting", "cancelling"), line.test
     first, second = html.button("Test", "models.test", disabled=busy, id=line.name), Markup()
     if test is not None and not test.done:
@@ -131,13 +131,13 @@ def buttons(line: ModelLine) -> Markup:
 
 
 def progress(news: object) -> Markup:
-    """The bar of a load; its share is known if the message ends in a count such as "64/256"."""
+    """Draw the progress bar of a load; its share is known if the message ends with a count such as "64/256"."""
     count = re.search(r" (\d+)/(\d+)$", str(news))
     return html.progress(min(1.0, int(count[1]) / max(1, int(count[2]))) if count else None)
 
 
 def facts(line: ModelLine) -> list[tuple[str, str]]:
-    """Memory or the latest test, speed, price."""
+    """Return the memory or the latest test, the speed, and the price."""
     test, speed, last, price = line.test, "not tested", "never", "none"
     if test is not None:
         last = "going on"
@@ -174,14 +174,14 @@ def parts_table(lines: list[PartLine]) -> Markup:
 
 
 def part_lines(page: Page) -> list[PartLine]:
-    """Encoders, then retrievers. Raises RalleError."""
+    """Return the encoders, then the retrievers. Raises RalleError."""
     bench = page.workbench
     states = library.retriever_states(bench.workspace, bench.data.states())
     return [*bench.model_lines.encoders(), *bench.model_lines.retrievers(states)]
 
 
 def other_encoders(page: Page) -> Markup:
-    """The encoders that no index uses yet, folded."""
+    """Draw the encoders not used by any index, in a collapsed section."""
     more = page.workbench.model_lines.other_encoders()
     rows = [[Markup("<b>{}</b>").format(name), escape(about)] for name, about in more.items()]
     note = html.note("Choose one when you build an index; the first use downloads it.")
@@ -206,19 +206,21 @@ def refresh(page: Page, event: Event) -> Patch:
 
 
 def test(page: Page, event: Event) -> Patch:
-    """Load a model if necessary and ask it one prompt, as a job."""
+    """Send one prompt to a model, loading it if necessary, as a job."""
     page.workbench.model_lines.start_test(event.text("id")).wait(0.2)
     return refresh(page, event)
 
 
 def load(page: Page, event: Event) -> Patch:
-    """Start to load a language model, or a ``what="retriever"``; the followers of its job show it."""
+    """Start loading a language model, or a retriever with ``what="retriever"``; the job's followers show the
+    progress.
+    """
     page.workbench.models.begin(event.text("id"), event.text("what", "language model"))
     return refresh(page, event)
 
 
 def let_go(page: Page, event: Event) -> Patch:
-    """Cancel a load, unload a model, or delete the converted copy of a GGUF file (the original stays)."""
+    """Cancel a load, unload a model, or delete the converted copy of a GGUF file (the original is kept)."""
     models, id = page.workbench.models, event.text("id")
     if event.action == "models.delete_copy":
         sentence = models.delete_converted(id)

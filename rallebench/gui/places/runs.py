@@ -1,4 +1,4 @@
-"""Runs: starting a run, adding metrics, importing predictions, exports and MLflow; reading is in the other modules."""
+"""Runs: start a run, add metrics, import predictions, export, log to MLflow. Other modules show the runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from rallebench.views.reports import build_report
 from rallebench.views.run_requests import BenchmarkOptions, of_chain, of_flow
 
 PATIENCE = 0.7
-"""Seconds allowed for searching the reply cache before a new run is offered."""
+"""Seconds to search the reply cache before the dialog for a new run opens."""
 FORMS = {
     "csv": ("CSV, a line a question", ".csv"),
     "jsonl": ("JSON lines, all steps", ".jsonl"),
@@ -52,7 +52,7 @@ def runs(page: Page) -> None:
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    """The list; ``new=1`` in the address opens the dialog of a new run."""
+    """Open the list; ``new=1`` in the address opens the dialog for a new run."""
     if event.read(RunsAddress).new:
         return view(page, event) | new(page, event) | Patch(address="#/runs/list")
     return view(page, event)
@@ -62,7 +62,7 @@ def open_list(page: Page, event: Event) -> Patch:
 
 
 def new(page: Page, event: Event) -> Patch:
-    """The dialog of a new run of a chain, or of the ``agent`` chosen in this window."""
+    """Open the dialog for a new run of a chain, or of the ``agent`` chosen in this window."""
     bench, space = window_bench(page, event), page.workspace
     change = form.on_change("runs.check")
     title, gist = "Run the agent on a dataset", "metrics, name"
@@ -94,7 +94,7 @@ def new(page: Page, event: Event) -> Patch:
 
 
 def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
-    """The chain to run, and replacements of its model and its index."""
+    """Draw fields for the chain to run, and for another model and index."""
     space, as_is = page.workspace, "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
     if not is_saved(page.workspace, bench.chain):
@@ -108,7 +108,7 @@ def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
 
 
 def benchmark(page: Page, event: Event) -> PreparedRun:
-    """The benchmark of the fields; nothing is loaded. Raises UsageError."""
+    """Return the benchmark in the form without loading anything. Raises UsageError."""
     bench, name, run = window_bench(page, event), event.text("chain"), event.text("name")
     options = BenchmarkOptions(
         dataset=event.text("dataset") or bench.dataset,
@@ -133,7 +133,7 @@ def check(page: Page, event: Event) -> Patch:
 
 
 def plan_html(page: Page, event: Event) -> tuple[Markup, Markup]:
-    """The plan of a run (questions, models, minutes, problems), and the start button."""
+    """Draw the plan of a run (questions, models, minutes, problems), and the start button."""
     try:
         value = benchmark(page, event)
     except RalleError as error:
@@ -151,7 +151,9 @@ def plan_html(page: Page, event: Event) -> tuple[Markup, Markup]:
 
 
 def estimate(page: Page, value: PreparedRun) -> str:
-    """Time and price of a new run: cached answers cost nothing, the rest as in earlier runs of the same chain."""
+    """Estimate time and price of a new run: cached answers cost nothing, others as much as in earlier runs of the
+    chain.
+    """
     flow, examples = value.request.flow, value.request.examples
     chains = [flow.chain] if flow.chain else []
     known = page.workbench.forecasts.in_cache(chains, examples, PATIENCE)
@@ -181,7 +183,7 @@ def start(page: Page, event: Event) -> Patch:
 
 
 def metric_fields(page: Page, usual: str = "") -> Markup:
-    """The metrics as boxes, and a judge with its model. ``usual``: the metrics used if none is ticked."""
+    """Draw check boxes for the metrics, and a judge with its model. ``usual``: the metrics used if none is checked."""
     models, lines = list(page.workspace.llms()), run_views.judge_lines()
     fields = form.fields(
         form.chooser("Judge", "judge", [name for name, _ in lines], "", blank="none"),
@@ -195,13 +197,13 @@ def metric_fields(page: Page, usual: str = "") -> Markup:
 
 
 def chosen_metrics(event: Event) -> list[str]:
-    """The metrics chosen in ``metric_fields``, the judge as ``name:model``."""
+    """Return the metrics chosen in ``metric_fields``; the judge appears as ``name:model``."""
     judge = event.text("judge")
     return event.many("metric") + ([f"{judge}:{event.text('judge_model')}"] if judge else [])
 
 
 def ask_metrics(page: Page, event: Event) -> Patch:
-    """Ask for further metrics of a run."""
+    """Open a dialog to add metrics to a run."""
     note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
     body, title = metric_fields(page) + html.note(note), "Score by more metrics"
     return panels.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
@@ -244,7 +246,7 @@ def import_file(page: Page, event: Event) -> Patch:
     return Patch(dialog="", go=RunAddress(value.name).href, say=say)
 
 
-# taken away
+# downloads
 
 
 def ask_form(page: Page, event: Event) -> Patch:
@@ -277,7 +279,7 @@ def report(page: Page, event: Event) -> Patch:
 
 
 def mlflow(page: Page, event: Event) -> Iterator[Patch]:
-    """Start MLflow's own page and link to the run there, else to all runs."""
+    """Start MLflow's own page and link to the run there, or to all runs."""
     name, place = event.text("run"), ""
     run = page.workbench.runs.open(name) if name else None
     for place in page.workbench.tracking.start_mlflow(run):
