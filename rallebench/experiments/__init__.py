@@ -45,8 +45,8 @@ EXPERIMENTS: Registry[ExperimentFactory] = Registry(
 
 @dataclass(frozen=True, slots=True)
 class ExperimentGroup:
-    """Experiments whose trait ``place`` is ``name``. ``noun``: the word for one of them; ``prefix``: the beginning of
-    their kinds, which is not part of their names."""
+    """The experiments with the trait ``place`` = ``name``. ``noun``: the word for one experiment; ``prefix``: the start of
+    their kinds, dropped from their names."""
 
     name: str
     noun: str
@@ -84,7 +84,7 @@ class ExperimentGroup:
         return replace(EXPERIMENTS.entry(self.kind(name)), name=name)
 
     def settings(self, name: str, written: Json) -> Json:
-        """Every setting of ``name``; ``written``: the values that a user wrote. Raises UsageError."""
+        """All settings of ``name``; ``written``: the values set by the user. Raises UsageError."""
         return check_values(f"{self.noun} {name!r}", self.entry(name).form, written)
 
     def listings(self) -> dict[str, Listed]:

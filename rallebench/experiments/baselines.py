@@ -31,7 +31,7 @@ RETRIEVER_OF_BASELINE: Mapping[str, str] = {
     "oracle": "gold",
     "long-context": "pages",
 }
-"""Baseline → the kind of retriever that replaces those of the chain."""
+"""Baseline → the kind of retriever that replaces the chain's own."""
 LONG = "long-context"
 
 
@@ -52,8 +52,8 @@ def baseline_chains(
     examples: Sequence[Example],
     long_context: bool = False,
 ) -> dict[str, Chain]:
-    """Baseline → chain. ``oracle``: only if the gold of ``dataset``, whose ``examples`` are given, names pages;
-    ``long-context``: only on request.
+    """Baseline → chain. ``oracle`` is included only if ``examples``, the examples of ``dataset``, have gold pages;
+    ``long-context`` only if requested.
 
     Raises UsageError for a chain that retrieves nothing or is a baseline itself.
     """
@@ -86,7 +86,7 @@ def baseline_chains(
 
 
 def is_baseline(chain: Chain) -> bool:
-    """Return whether a chain retrieves as a baseline does."""
+    """Return whether a chain uses a baseline's retrievers."""
     targets = [action.target for action in chain.effective_actions if action.kind == "retrieve"]
     return bool(targets) and all(
         target.partition(":")[0] in RETRIEVER_OF_BASELINE.values() for target in targets
@@ -94,7 +94,7 @@ def is_baseline(chain: Chain) -> bool:
 
 
 def quote_value(value: str) -> str:
-    """A value in the form in which it follows ``key=`` in a retriever's name.
+    """A value, quoted if necessary, to follow ``key=`` in a retriever's name.
 
     >>> quote_value("my-qa"), quote_value("2024"), quote_value("/a&b.jsonl")
     ('my-qa', '"2024"', '"/a\\\\u0026b.jsonl"')
@@ -144,7 +144,8 @@ def baselines(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
 def baseline_runs(
     workspace: WorkspaceFolder, run: RunFolder, long_context: bool = False
 ) -> dict[str, RunRequest]:
-    """Baseline → its run. Raises UsageError if the run can have no baselines, or if another run has the name of one."""
+    """Baseline → its run. Raises UsageError if the run cannot have baselines, or if another run already has the name of
+    one."""
     stored = run.description()
     chain, dataset = stored.chain, stored.dataset_source
     if chain is None:
@@ -181,7 +182,7 @@ def baseline_runs(
 
 
 def stored_baselines(workspace: WorkspaceFolder, run: RunFolder) -> dict[str, RunFolder]:
-    """Baseline → its run, for baselines with a report. Loads nothing and reads no dataset."""
+    """Baseline → its run, for baselines with a report. Loads no model and reads no dataset."""
     folders = {}
     for baseline in RETRIEVER_OF_BASELINE:
         folder = RunFolder(workspace.runs / baseline_name(run.name, baseline))

@@ -1,4 +1,4 @@
-"""Common parts of suites: lists that a user writes, scored runs, figures, and the sentences of a report."""
+"""Common parts of suites: lists typed by users, scored runs, figures, and report sentences."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rallebench.metrics import METRICS
 
 
 def names_in(text: str) -> list[str]:
-    """The names of a comma-separated list, each once.
+    """The distinct names in a comma-separated list.
 
     >>> names_in("react, pal,,react")
     ['react', 'pal']
@@ -26,8 +26,8 @@ def names_in(text: str) -> list[str]:
 
 
 def values_in(name: str, text: str, setting: Setting) -> list[Any]:
-    """The values of a comma-separated list, each once, as ``setting`` reads them. Raises SettingError, also for an
-    empty required list.
+    """The distinct values in a comma-separated list, parsed by ``setting``. Raises SettingError, also for an empty required
+    list.
 
     >>> values_in("noise", "0, 0.2,0.20", Setting(float, 0, 0, 1))
     [0.0, 0.2]
@@ -48,7 +48,7 @@ def bars(
     series: Mapping[str, Iterable[tuple[Any, Any]]],
     kind: FigureKind = "bar",
 ) -> Figure:
-    """A figure of the points with a value; a series without any is left out."""
+    """A figure of the points with a value; series without points are omitted."""
     known = {
         name: tuple(
             (at, value) for at, value in points if getattr(value, "value", value) is not None
@@ -59,7 +59,7 @@ def bars(
 
 
 def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
-    """The sentences whose count is not 0, or whose condition is true.
+    """The sentences with a nonzero count or a true condition.
 
     >>> sentences((2, "2 rows failed."), (0, "0 rows differ."))
     ('2 rows failed.',)
@@ -68,18 +68,19 @@ def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:
 
 
 def in_folder(folder: Path, names: Iterable[str]) -> Path | None:
-    """The first file of these names in the folder."""
+    """The first of these names that exists as a file in the folder."""
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def failed_note(label: str, result: RunResult, where: str) -> tuple[str, ...]:
-    """A sentence on the failed questions of a run, if any. ``where``: where they count or not."""
+    """A sentence on the failed questions of a run; () without failures. ``where``: the figures that include or exclude
+    them."""
     text = f"{result.n_errors} of {result.n} questions failed; they are {where}."
     return sentences((result.n_errors, f"{label}: {text}" if label else text))
 
 
 COSTS = ("seconds", "prompt_tokens", "completion_tokens")
-"""Metrics that also score every run of an experiment."""
+"""Cost metrics recorded for every run of an experiment."""
 SCORES = ("truthfulness", "relevance")
 """Scores of a judge, from 1 to 5."""
 SHARES = {"all_rate", "rejection_rate", "lucky_rate", "fact_check_rate", "correct_rate"}
@@ -106,8 +107,8 @@ def scored_run(
 ) -> RunRequest:
     """Return the run of ``examples`` answered by ``flow`` and scored by ``score``.
 
-    ``columns``: column of ``score`` → definition; ``bounds``: column → range, by default as of ``score_bounds``. ``metrics``,
-    ``judges``: registered metrics and judges that also score the run.
+    ``columns``: column of ``score`` → definition; ``bounds``: column → range, by default from ``score_bounds``. ``metrics``,
+    ``judges``: registered metrics and judges to add.
     """
     bounds = score_bounds(columns) if bounds is None else bounds
     scored = tuple(ScoreColumn(name, text, bounds[name]) for name, text in columns.items())
@@ -124,7 +125,8 @@ def scored_run(
 
 
 def score_bounds(names: Iterable[str]) -> dict[str, tuple[float | None, float | None]]:
-    """Metric → (lowest, highest) value; None: no bound. An unknown metric is a count or a quantity, never below 0."""
+    """Metric → (lowest, highest) value, None for no bound. Unknown metrics are treated as counts or quantities, which are at
+    least 0."""
     bounds: dict[str, tuple[float | None, float | None]] = {}
     for name in names:
         own = (0.0, 1.0) if name in SHARES else (1.0, 5.0) if name in SCORES else (0.0, None)

@@ -1,4 +1,4 @@
-"""Questions, documents and prompts in different languages: an error if no result could make sense, else a note."""
+"""Mismatched languages of questions, documents and prompts: an error if the results would be meaningless, otherwise a note."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from rallebench.core.types import Example
 from rallebench.corpora.reading import read_corpus
 
 LANGUAGES: Mapping[str, str] = {"English": LATIN, "Chinese": CHINESE}
-"""Language of prompts → script of the questions that they fit."""
+"""Language of prompts → the script of matching questions."""
 WORDS, ENGLISH_ENCODER = "bm25", "minilm"
 SAMPLE = 200
-"""Number of questions, or documents, whose script is examined."""
+"""Number of questions or documents to examine."""
 
 
 def letters_of_questions(examples: Iterable[Example]) -> str:
-    """Script of most questions."""
+    """The script of most questions."""
     return main_script(example.question.text for example in islice(examples, SAMPLE))
 
 
 def prompts_note(language: str, questions: Iterable[str], mend: str, of: str = "") -> str:
-    """A note on questions that do not fit the language of the prompts, '' if they do. ``mend``: the setting that
-    changes it, in words; ``of``: the owner of the questions."""
+    """A note on questions in another language than the prompts; '' if they match. ``mend``: the setting to change, in words;
+    ``of``: the owner of the questions."""
     letters = main_script(islice(questions, SAMPLE))
     if letters in ("", LANGUAGES[language]):
         return ""
@@ -34,8 +34,7 @@ def prompts_note(language: str, questions: Iterable[str], mend: str, of: str = "
 
 
 def unlike_english(examples: Iterable[Example]) -> str:
-    """Reason why figures of these questions are not comparable with printed ones of English questions; '' without a
-    reason."""
+    """The reason why results on these questions are not comparable with printed results on English questions, or ''."""
     letters = letters_of_questions(examples)
     return "" if letters in ("", LATIN) else f"ours are in {letters}, the paper's in English"
 
@@ -43,9 +42,11 @@ def unlike_english(examples: Iterable[Example]) -> str:
 def searchable(
     where: str, examples: Iterable[Example], recipes: Iterable[IndexRecipe | None], encoder: str
 ) -> tuple[str, ...]:
-    """Notes on an encoder that may not read the questions or the documents. ``recipes``: of the searched indexes of one
-    corpus, None for an existing one, of which nothing is known. Raises UsageError if an index of words would find
-    next to nothing because questions and documents are in different scripts."""
+    """Notes on an encoder that may not support the language of the questions or documents. ``recipes``: the recipes of the
+    searched indexes of one corpus; None for an existing index, whose recipe is unknown.
+
+    Raises UsageError if a word index would find almost nothing because questions and documents are in different scripts.
+    """
     built = list(filter(None, recipes))
     passages = read_corpus(built[0].corpus, form=built[0].form) if built else ()
     documents = main_script(passage.text for passage in islice(passages, SAMPLE))

@@ -1,4 +1,4 @@
-"""A run of a chain or an agent over a dataset, checked before a model is loaded."""
+"""A run of a chain or an agent over a dataset, checked before any model is loaded."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def prepare_run(
     may_grow: bool = False,
     track: bool = True,
 ) -> PreparedRun:
-    """Check everything that can be wrong before a model is loaded. Raises UsageError; writes nothing.
+    """Check a run before any model is loaded. Raises UsageError; writes nothing.
 
-    ``examples``: the questions; ``dataset`` is then only their name. ``sampled``: draw the questions by ``seed``
-    instead of taking the first. ``resume``: continue the existing run ``name``. ``may_grow``: a run of the first or
-    drawn questions continues with more of them, ``limit`` in all, and keeps its fingerprint; None: with the same ones.
+    ``examples``: the questions; ``dataset`` is then only their name. ``sampled``: draw the questions by ``seed`` instead of
+    taking the first. ``resume``: continue the existing run ``name``. ``may_grow``: continue a run with more of its first or
+    drawn questions, up to ``limit``, under the same fingerprint; a ``limit`` of None keeps its questions.
     """
     if limit == 0 or (limit is not None and limit < -1):
         raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
@@ -101,9 +101,9 @@ def prepare_run(
 
 
 def _grow(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bool]:
-    """(the limit of the run's fingerprint, the number of questions to ask in all, whether they are drawn at random).
+    """(the limit in the run's fingerprint, the total number of questions, True if they are drawn at random).
 
-    Raises UsageError for fewer questions than the run has.
+    Raises UsageError for fewer questions than the run already has.
     """
     stored = run.description()
     drawn, known = stored.is_sampled, stored.spec.limit
@@ -119,7 +119,7 @@ def _grow(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bo
 
 
 def check_options(batch_size: int, max_errors: int | None) -> None:
-    """Raise UsageError for an impossible batch size or number of errors."""
+    """Raise UsageError for an invalid batch size or number of errors."""
     if batch_size < 1:
         raise UsageError(f"The batch size is {batch_size}; it must be at least 1.")
     if max_errors is not None and max_errors < 0:
@@ -127,7 +127,7 @@ def check_options(batch_size: int, max_errors: int | None) -> None:
 
 
 def fresh_name(workspace: WorkspaceFolder, flow: str, dataset: str) -> str:
-    """A free run name: chain or agent, dataset, time."""
+    """An unused run name made from the chain or agent, the dataset and the time."""
     plain = re.sub(r"[^\w.\-]+", "-", f"{flow}-{dataset}")
     start = plain.encode()[:80].decode("utf-8", "ignore").strip("-.")
     base = f"{start}-{time.strftime('%Y%m%d-%H%M%S')}"

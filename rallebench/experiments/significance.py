@@ -1,4 +1,4 @@
-"""Paired tests between the runs of one experiment: between shares of noise, ways to answer, models or systems."""
+"""Paired tests between the runs of one experiment, such as noise levels, ways to answer, models or systems."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rallebench.engine.score import score_episode
 from rallebench.experiments.common import score_bounds
 
 Group = Mapping[str, Union[RunResult, Sequence[RunResult]]]
-"""Label → its run, or one run for each set of questions; the questions of a set are the same for all labels."""
+"""Label → its run, or one run for each question set; all labels have the same questions."""
 SetOf = Callable[[RunResult], str]
 
 
@@ -33,11 +33,11 @@ def tests_between(
     best: bool = False,
     set_of: SetOf = _dataset,
 ) -> tuple[Table, ...]:
-    """A table of paired tests by each metric, corrected by Holm for all of them; () without two runs to compare.
+    """A table of paired tests for each metric, with Holm's correction over all tests; () without two runs to compare.
 
-    ``groups``: name → runs that are compared in all pairs or, with ``best``, each with the run of the highest mean of
-    the first metric. ``names``: metric → heading. ``set_of``: the name of a run's set of questions, within which qids
-    identify questions. Failed questions and questions without a score are in no test.
+    ``groups``: name → runs to compare in all pairs. With ``best``, each run is compared only with the run that has the highest
+    mean of the first metric. ``names``: metric → heading. ``set_of``: the name of a run's question set, within which qids
+    identify questions. Failed and unscored questions are left out.
     """
     sides: dict[tuple[str, str], Sides] = {}
     bounds: dict[str, tuple[float | None, float | None]] = {}
@@ -57,9 +57,9 @@ def tests_between(
 def test_table(
     sides: Mapping[tuple[str, str], Sides], bounds: Bounds | None = None
 ) -> tuple[Table, ...]:
-    """The table of these tests, (comparison, heading) → sides; () if no two sides have scored one question.
+    """The table of these tests, (comparison, heading) → sides; () if no question is scored on two sides.
 
-    ``bounds``: ranges of the metrics, by default those that the experiments share.
+    ``bounds``: ranges of the metrics, by default the ranges shared by all experiments.
     """
     if bounds is None:
         bounds = score_bounds({side[0] for side in sides.values()})
@@ -86,7 +86,7 @@ def _scores(results: Sequence[RunResult], metric: str, set_of: SetOf) -> Scores:
 
 
 def _of_run(result: RunResult, metric: str) -> Scores:
-    """Question → score by the experiment's own metric, or by a registered metric of the run."""
+    """Question → score, by the experiment's own metric or by a registered metric of the run."""
     request = result.request
     if metric in result.values or metric not in request.metrics:
         return result.values.get(metric, {})

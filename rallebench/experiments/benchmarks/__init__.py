@@ -1,7 +1,7 @@
-"""Published benchmarks: titles, papers, printed tables, and digests of the questions.
+"""Published benchmarks: titles, papers, printed tables, and digests of their questions.
 
-The benchmark of a paper is registered by ``benchmark.py`` in its folder in ``rallebench/papers``; the benchmarks here
-use data that a user downloads. Suites name their benchmark by the trait ``benchmark``.
+A paper's benchmark is registered by ``benchmark.py`` in its folder of ``rallebench/papers``. The benchmarks in this package
+use data that users download. A suite names its benchmark in the trait ``benchmark``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ Drawing = Callable[[PublishedTable], Iterator[Figure]]
 class Benchmark:
     """A published benchmark.
 
-    ``name``: its key in the registry; ``title``: in print; ``paper``: its arXiv id. ``folder`` holds ``published/``, a
-    JSON file for each printed table, and ``official.json``, the digests of its questions. ``tables``: the first word of
-    its tables' names; ``tables_title``: the title above them, if it differs. ``first_suite``, ``first_table``: shown
-    first. ``ready``: a sentence on use without a download that names each of ``languages``. ``needs_llm``: true if its
-    suites need a model. ``order``: its position in lists. ``plots``: table → its plots; ``drawings``: table → figures
-    that are printed together with others, without our rows.
+    ``name``: its key in the registry; ``title``: its printed name; ``paper``: its arXiv id. ``folder`` contains
+    ``published/``, with a JSON file for each printed table, and ``official.json``, the digests of its questions. ``tables``:
+    the first word of its tables' names; ``tables_title``: the heading above them, if it differs from ``title``.
+    ``first_suite``, ``first_table``: the initial choices on the page. ``ready``: a sentence on use without a download, which
+    names each of ``languages``. ``needs_llm``: true if its suites need a model. ``order``: its position in lists. ``plots``:
+    table → plots; ``drawings``: table → figures of printed values, without our rows.
     """
 
     name: str
@@ -106,7 +106,7 @@ _read = cache(read_table)
 
 
 def table_figures(table: PublishedTable) -> tuple[tuple[Figure, ...], tuple[Plot, ...]]:
-    """(figures of a printed table without our rows, plots that our rows may join)."""
+    """(figures of the printed values only, plots to which our rows can be added) of a printed table."""
     drawn: list[Figure] = []
     plots: list[Plot] = []
     for value in benchmarks().values():

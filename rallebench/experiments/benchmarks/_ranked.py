@@ -1,7 +1,6 @@
-"""Common parts of retrieval benchmarks: runs that retrieve and generate nothing, scored by the ranked list of
-documents.
+"""Common parts of the retrieval benchmarks: runs that retrieve without generating, scored by their ranked documents.
 
-Relevance is the gold's grade; a hit that is the question itself does not count, as in BEIR's own evaluation.
+Gold grades define relevance. As in BEIR's own evaluation, a hit identical to the question does not count.
 """
 
 from __future__ import annotations
@@ -57,7 +56,8 @@ def by_grade(example: Example) -> Mapping[str, float]:
 def rank_scorer(
     columns: Sequence[str], judged: Mapping[str, Relevant]
 ) -> Callable[[Example, Episode], Values]:
-    """Scorer of ``nDCG@10``, ``R@100`` and so on; with several ways to judge, their names come first: ``gold R@5``."""
+    """A scorer for ``nDCG@10``, ``R@100`` and similar columns. With several kinds of relevance, each column has a prefix:
+    ``gold R@5``."""
 
     def score(example: Example, episode: Episode) -> Values:
         pages = dict.fromkeys(hit.passage.page_id for hit in episode.hits)
@@ -86,7 +86,7 @@ def definitions(columns: Sequence[str], names: Sequence[str]) -> dict[str, str]:
 
 
 def within(columns: Sequence[str], depth: int) -> tuple[str, ...]:
-    """The columns whose k is at most ``depth``."""
+    """The columns that can be computed from ``depth`` documents."""
     return tuple(column for column in columns if int(column.partition("@")[2]) <= depth)
 
 
@@ -143,7 +143,7 @@ def request_index(
 
 
 def average(results: Sequence[RunResult], metric: str) -> float | None:
-    """Mean over sets of the means over questions; None if a set has none."""
+    """The mean of the sets' means over questions; None if any set has no mean."""
     means = [result.mean(metric) for result in results]
     known = [mean for mean in means if mean is not None]
     return fmean(known) if known and len(known) == len(means) else None

@@ -1,7 +1,7 @@
-"""Articles of a MediaWiki XML dump, streamed.
+"""Articles from a MediaWiki XML dump, read as a stream.
 
-Only pages of the article namespace (0) that do not redirect. The text is that of the last revision in the dump, the
-date that of the first; a dump of current pages holds one revision each, dated by the last edit.
+Redirects and pages outside the article namespace (0) are skipped. The text is from the last revision in the dump, the date
+from the first. A dump of current pages has one revision per page, dated by its last edit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _UNREAD = ("ref", "table", "gallery", "math", "timeline", "score", "syntaxhighli
 
 
 def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
-    """Yield the pages of a dump. Raises BadFileError for another file, and for a dump that ends in the middle."""
+    """Yield the pages of a dump. Raises BadFileError for an invalid or truncated dump."""
     path = reading.source.path
     opened: Any = {".bz2": bz2.open, ".gz": gzip.open}.get(path.suffix.lower(), open)
     pages = most = 0
@@ -57,7 +57,7 @@ def read_dump(reading: SourceReading) -> Iterator[SourceArticle]:
 
 
 def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
-    """(fields, number of revisions) of every page; revisions are not kept in memory."""
+    """(fields, number of revisions) of every page; each revision is freed after reading."""
     entry: dict[str, Any] = {"redirect": False}
     revisions = 0
     root: Any = None
@@ -94,7 +94,7 @@ def _pages(handle: Any) -> Iterator[tuple[dict[str, Any], int]]:
 
 
 def plain(wikitext: str) -> str:
-    """Wikitext as plain text: without templates, tables, references, images and categories; links become their words.
+    """Plain text of wikitext. Templates, tables, references, images and categories are removed; links keep their text.
 
     >>> plain("'''Titan''' is a [[moon|natural satellite]].{{cite|x}}<ref>Book</ref>\\n[[File:T.jpg|thumb|A [[moon]]]]\\n== Orbit ==\\nIt is slow.")
     'Titan is a natural satellite.\\n\\nOrbit\\nIt is slow.'

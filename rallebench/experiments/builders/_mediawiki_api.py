@@ -1,7 +1,7 @@
-"""Random articles from a MediaWiki API, the only dataset builder that goes online.
+"""Random articles from a MediaWiki API; no other dataset builder goes online.
 
-As its documentation asks, requests come one after another, name the program, and wait when the server is busy:
-``maxlag``, ``ratelimited``, the statuses 429, 502, 503 and 504, and ``Retry-After``.
+As the API's documentation asks, requests are sequential, identify the program, and wait while the server is busy: ``maxlag``,
+``ratelimited``, the statuses 429, 502, 503 and 504, and ``Retry-After``.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from rallebench.experiments.builders._source import SourceArticle
 
 SECONDS = 30.0
 DRAW = 500
-"""Largest number of random pages in one reply of the API."""
+"""The most random pages per API reply."""
 DRAWS = 5
-"""Draws in a row without a new page before the wiki counts as exhausted."""
+"""Consecutive draws without a new page before the wiki counts as exhausted."""
 LAG = "5"
-"""Seconds that the server's replicas may lag; with a longer lag it refuses the request as busy."""
+"""Highest accepted replication lag, in seconds; the server refuses requests above it as busy."""
 TRIES, WAIT, MOST_WAIT = 4, 5.0, 60.0
-"""Tries with a busy server, seconds between them if it names none, and the longest wait in seconds."""
+"""Tries with a busy server, the default seconds between them, and the longest wait in seconds."""
 BUSY = frozenset((429, 502, 503, 504))
 BUSY_CODES = frozenset(("maxlag", "ratelimited", "readonly"))
 GONE, EMPTY = "no longer there", "without text"
@@ -42,10 +42,10 @@ def random_articles(
     passed_over: Counter[str] | None = None,
     notes: list[str] | None = None,
 ) -> Iterator[SourceArticle]:
-    """``number`` articles of namespace 0 that are not ``known``, with the time of their first revision.
+    """``number`` articles of namespace 0, dated by their first revision; ``known`` ids are skipped.
 
-    A page without text is counted in ``passed_over``; ``notes`` says if the wiki has fewer pages. Raises BackendError
-    if the API cannot be asked.
+    ``passed_over`` counts pages without text; ``notes`` reports a wiki with too few pages. Raises BackendError if the API
+    cannot be reached.
     """
     seen = set(known)
     number += len(seen)
@@ -63,7 +63,7 @@ def random_articles(
 
 
 def _drawn_pages(api: str, number: int, seen: set[str]) -> Iterator[str]:
-    """Ids of ``number`` pages that are not yet in ``seen``; adds them to it."""
+    """Ids of up to ``number`` new pages; each is added to ``seen``."""
     in_vain = 0
     while len(seen) < number and in_vain < DRAWS:
         most = str(min(DRAW, number - len(seen)))
@@ -77,7 +77,7 @@ def _drawn_pages(api: str, number: int, seen: set[str]) -> Iterator[str]:
 
 
 def _article(api: str, page: str) -> SourceArticle | str:
-    """The article, or the reason why it is missing. A reply may contain the text only after a continuation."""
+    """The article, or the reason for its absence. A reply may deliver the text only in a continuation."""
     options = {
         "prop": "extracts|revisions|info",
         "explaintext": "1",
@@ -105,7 +105,7 @@ def _article(api: str, page: str) -> SourceArticle | str:
 
 
 def _entries(reply: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """The objects of a list in the reply; old wikis send an object instead."""
+    """The objects of a list in the reply; old wikis send a single object instead."""
     query = reply.get("query")
     value = query.get(name) if isinstance(query, dict) else None
     values = value.values() if isinstance(value, dict) else value or ()
@@ -113,7 +113,7 @@ def _entries(reply: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
 
 
 def _query(api: str, query: Mapping[str, str]) -> dict[str, Any]:
-    """The reply; repeats the request while the server is busy. Raises BackendError."""
+    """The reply, requested again while the server is busy. Raises BackendError."""
     fixed = {"action": "query", "format": "json", "formatversion": "2", "maxlag": LAG}
     address = f"{api}?{urllib.parse.urlencode({**fixed, **query})}"
     why = ""
@@ -155,8 +155,7 @@ def _request(api: str, address: str) -> tuple[float, dict[str, Any] | str]:
 
 
 def _read(api: str, content: bytes) -> dict[str, Any] | str:
-    """The reply, or the message of a busy server. Raises BackendError for another error and for a reply that no API
-    sends."""
+    """The reply, or the message of a busy server. Raises BackendError for other errors and for invalid replies."""
     try:
         reply = json.loads(content)
     except ValueError:
@@ -180,7 +179,7 @@ def _read(api: str, content: bytes) -> dict[str, Any] | str:
 
 
 def _check_warnings(api: str, reply: Mapping[str, Any]) -> None:
-    """Raise BackendError if the wiki cannot send the text of its articles."""
+    """Raise BackendError if the wiki cannot deliver article text."""
     warnings = json.dumps(reply.get("warnings") or "")
     if "nrecognized value" in warnings and "extracts" in warnings:
         raise BackendError(
@@ -199,7 +198,7 @@ def _wait(retry_after: str | None) -> float:
 
 
 def _pause(seconds: float) -> None:
-    """Wait. Raises StoppedError if the work is stopped meanwhile."""
+    """Wait ``seconds``. Raises StoppedError if the work is stopped meanwhile."""
     stop, woken = stop_of_thread(), threading.Event()
     with stop.waking(woken.set):
         woken.wait(seconds)

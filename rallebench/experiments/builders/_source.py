@@ -10,8 +10,8 @@ from rallebench.core.sources import Source
 
 @dataclass(frozen=True, slots=True)
 class SourceArticle:
-    """An article. ``date``: as written, or ''. ``question`` and ``answers``: supplied by the source. ``wikitext``: true
-    if the text is MediaWiki markup, see ``plain_text``."""
+    """An article. ``date``: as written, or ''. ``question``, ``answers``: supplied by the source. ``wikitext``: true if the
+    text is MediaWiki markup, see ``plain_text``."""
 
     id: str
     title: str
@@ -25,8 +25,7 @@ class SourceArticle:
 
 @dataclass
 class SourceReading:
-    """State of reading a source. ``passed_over``: reason → number of entries that were not taken as articles;
-    ``notes``: for the user."""
+    """A source being read. ``passed_over``: reason → number of skipped entries; ``notes``: messages for the user."""
 
     source: Source
     passed_over: Counter[str] = field(default_factory=Counter)

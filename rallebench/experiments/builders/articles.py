@@ -1,7 +1,6 @@
-"""Source articles of questions: a folder, a JSON-lines list, a corpus, a MediaWiki dump or, on request, a MediaWiki
-API.
+"""Source articles for questions: a folder, a JSON lines file, a corpus, a MediaWiki dump or, on request, a MediaWiki API.
 
-They are streamed: memory holds one article at a time. An unreadable entry is counted and named, never fatal.
+Articles are streamed, one at a time in memory. Unreadable entries are counted and reported, but do not stop the work.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
 DUMPS = (".xml", ".xml.bz2", ".xml.gz")
 DRAWN = 100
-"""Number of articles that are drawn online without a limit."""
+"""Number of articles drawn online if no limit is set."""
 LISTS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
 
 ID = ("id", "doc_id", "docid", "_id", "pageid", "page_id")
@@ -48,7 +47,7 @@ QUESTION, ANSWER = ("question", "query"), ("answer", "answers")
 
 @dataclass(frozen=True, slots=True)
 class ArticleSettings:
-    """Settings on the source of articles, which every builder has."""
+    """The settings of the article source, shared by all builders."""
 
     articles: str = ""
     source: str = "auto"
@@ -56,7 +55,7 @@ class ArticleSettings:
 
 
 def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
-    """(a name of SOURCES, place) of articles given as a path or as a corpus's name. Raises NotFoundError, BadFileError."""
+    """(a name in SOURCES, path) of articles, from a path or a corpus name. Raises NotFoundError, BadFileError."""
     if not reference.strip():
         raise UsageError(
             "No articles are given: a folder, a JSON-lines list, a corpus or a dump.",
@@ -86,14 +85,14 @@ def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
 
 
 def choose_source(request: ExperimentRequest[WorkspaceFolder]) -> tuple[str, Path]:
-    """(a name of SOURCES, place) of the settings articles and source; see ``articles_at``."""
+    """(a name in SOURCES, path), from the settings ``articles`` and ``source``; see ``articles_at``."""
     settings = request.read(ArticleSettings)
     kind, path = articles_at(settings.articles, request.workspace)
     return (kind if settings.source == "auto" else settings.source), path
 
 
 def read_articles(kind: str, path: Path) -> tuple[SourceReading, Iterator[SourceArticle]]:
-    """The articles of a source in order, with distinct ids. Raises BadFileError while reading if it holds none."""
+    """The articles of a source in order, with distinct ids. Raises BadFileError while reading an empty source."""
     reading = SourceReading(Source(path, Problems(skip=True)))
     if kind == "dump":
         from rallebench.experiments.builders._mediawiki import read_dump
@@ -114,7 +113,8 @@ def _distinct(articles: Iterator[SourceArticle]) -> Iterator[SourceArticle]:
 def draw_articles(
     articles: Iterator[SourceArticle], number: int | None, at_random: bool, seed: int
 ) -> Iterator[SourceArticle]:
-    """The first ``number`` articles, or ``number`` drawn at random, held in memory; all articles if None."""
+    """The first ``number`` articles, or ``number`` articles drawn at random and held in memory; all articles if ``number`` is
+    None."""
     if number is None or not at_random:
         yield from islice(articles, None if number is None else min(number, sys.maxsize))
         return
@@ -123,13 +123,13 @@ def draw_articles(
         text = f"{seed} {pair[1].id}".encode("utf-8", "replace")
         return hashlib.sha256(text).digest()[:8]
 
-    # The smallest of keys that depend on seed and id alone: the same draw on every machine.
+    # Take the smallest keys. They depend only on seed and id, so every machine draws the same articles.
     draws = heapq.nsmallest(number, enumerate(articles), key=key)
     yield from (article for _, article in sorted(draws, key=itemgetter(0)))
 
 
 def plain_text(article: SourceArticle) -> str:
-    """The plain text of an article, without the markup of a wiki."""
+    """The plain text of an article, without wiki markup."""
     if not article.wikitext:
         return article.text
     from rallebench.experiments.builders._mediawiki import plain
@@ -142,7 +142,7 @@ def plain_text(article: SourceArticle) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ArticleInput:
-    """An article of the source. ``same``: fields that name the earlier article of equal text, {} without one."""
+    """An article of the source. ``same``: fields that identify an earlier duplicate; {} if it is unique."""
 
     id: str
     article: SourceArticle
@@ -159,11 +159,11 @@ def articles_stage(
     api: str = "",
     too_short: str = "not longer than wanted",
 ) -> RowsRequest[ArticleInput]:
-    """The first stage of a builder: articles with more than ``length`` characters, without repetitions.
+    """The first stage of a builder: articles with more than ``length`` characters, without duplicates.
 
-    A row has id, title, url, date, characters, content, and the question and answers of the article, if it has any.
-    ``api``: address of a MediaWiki API, from which articles are drawn; ``too_short``: the reason for leaving out a
-    short article. Raises BadFileError while reading a source without articles.
+    A row has id, title, url, date, characters, content, and the article's question and answers if it has any. ``api``: the
+    address of a MediaWiki API to draw articles from; ``too_short``: the reason to omit a short article. Raises BadFileError
+    while reading an empty source.
     """
     seed = request.read(ArticleSettings).seed if at_random else 0
     titles: dict[str, str] = {}
@@ -202,7 +202,7 @@ def articles_stage(
 
 
 def source_notes(articles: RowFile) -> list[str]:
-    """Notes for the user on the source of these articles, and the first entries that could not be read."""
+    """Notes for the user on the source of these articles, with the first unreadable entries."""
     return [*articles.summary.get("notes", ()), *articles.summary.get("problems", ())]
 
 
@@ -248,7 +248,7 @@ def _online(
 
 
 def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str]) -> Row:
-    """Reason and earlier article if this one is a duplicate; else {}."""
+    """The reason and the earlier article if this one is a duplicate; otherwise {}."""
     title, text = " ".join(article.title.casefold().split()), digest(article.text)[:16]
     for reason, seen, key in (("same title", titles, title), ("same text", texts, text)):
         if key and key in seen:
@@ -280,7 +280,7 @@ def _first(row: Json, names: tuple[str, ...]) -> Any:
 
 
 def _documents(reading: SourceReading) -> Iterator[SourceArticle]:
-    """The files of a folder; a date at the beginning of a file name is its date."""
+    """The files of a folder; a date at the start of a file name becomes the article's date."""
     for passage in read_corpus(reading.source.path, form="folder", source=reading.source):
         begun = re.match(r"\d{4}-\d{2}-\d{2}", Path(passage.doc_id).name)
         yield SourceArticle(
@@ -289,7 +289,7 @@ def _documents(reading: SourceReading) -> Iterator[SourceArticle]:
 
 
 def _pages(reading: SourceReading) -> Iterator[SourceArticle]:
-    """The pages of a corpus: adjacent passages of one page are one article."""
+    """The pages of a corpus; adjacent passages of a page form one article."""
     path = reading.source.path
     form = IMPORTED if is_imported(path) else ""
     passages = read_corpus(path, form=form, source=reading.source)
@@ -302,8 +302,7 @@ def _pages(reading: SourceReading) -> Iterator[SourceArticle]:
 
 
 def read_date(text: str) -> datetime | None:
-    """A date in ISO form with or without time, with the year first and slashes, or in Chinese; UTC. None for anything
-    else.
+    """A UTC date in ISO form (with or without time), with slashes and the year first, or in Chinese; None for any other text.
 
     >>> read_date("2022-05-21T00:21:46Z").isoformat(), read_date("2021/3/4").isoformat(), read_date("2023年7月1日").date().isoformat()
     ('2022-05-21T00:21:46+00:00', '2021-03-04T00:00:00+00:00', '2023-07-01')
@@ -325,7 +324,7 @@ def read_date(text: str) -> datetime | None:
 
 
 def read_dates(path: str) -> dict[str, str]:
-    """Article id or title → date, from one JSON object, or from lines of two columns with a tab. Raises BadFileError."""
+    """Article id or title → date, from a JSON object or from two tab-separated columns. Raises BadFileError."""
     file = Path(path).expanduser()
     if file.suffix.lower() == ".json":
         value = read_json(file)

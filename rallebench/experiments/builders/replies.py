@@ -1,6 +1,6 @@
-"""Common parts of the builders: prompts, the state of a row, and replies parsed as yes or no, or as questions.
+"""Common parts of the builders: prompts, row states, and replies parsed as yes or no or as questions.
 
-An unclear reply is None and counted, never guessed.
+Unclear replies become None and are counted, never guessed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rallebench.core.verdicts import read_verdict
 
 
 def keep_state(reason: str) -> Row:
-    """Fields of a row that is left out for a reason, or kept without one."""
+    """The fields of a row that is omitted for ``reason``, or kept if ``reason`` is ''."""
     return {"keep": not reason, "why": reason}
 
 
@@ -26,8 +26,8 @@ def kept_rows(rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) -> dict[str, str]:
-    """Prompt → its text, stripped. ``fields``: prompt without .txt → names that it must contain in braces; ``own``: a
-    folder of the user's prompts, or ''. Raises BadFileError."""
+    """Prompt → its text, stripped. ``fields``: prompt name without .txt → required placeholders; ``own``: a folder of the
+    user's prompts, or ''. Raises BadFileError."""
     find_wording(own, [(f"making/{maker}", f"{name}.txt") for name in fields])
     return {
         name: prompt_text(f"making/{maker}", f"{name}.txt", own, needed).strip()
@@ -69,7 +69,7 @@ def parse_fields(reply: Reply, name: str) -> Mapping[str, Any]:
 
 
 def read_boolean(reply: Reply, name: str) -> bool | None:
-    """The yes or no of a field, or of a reply in words; None for anything else.
+    """The boolean in a field or in a plain-text reply; None for anything else.
 
     >>> [read_boolean(Reply(text), "recent") for text in ('Sure: {"recent": "Yes"}', "False.", "It is true.", "true or false?", "Sorry")]
     [True, False, True, None, None]
@@ -93,12 +93,13 @@ def one_line(value: Any) -> str:
 
 
 def text_lines(value: Any) -> tuple[str, ...]:
-    """Texts and numbers of a list, or a single one, as lines without blank ones."""
+    """Texts and numbers of a list, or a single value, as non-blank lines."""
     return tuple(filter(None, map(one_line, value if isinstance(value, list) else [value])))
 
 
 def read_questions(reply: Reply, most: int) -> list[tuple[str, tuple[str, ...]]]:
-    """At most ``most`` pairs (question, answers): from JSON in any wrapping, or else the lines that end with a question mark.
+    """At most ``most`` pairs (question, answers), from JSON with any text around it, or else from the lines that end in a
+    question mark.
 
     >>> read_questions(Reply('Here: ["Who is Ada?", {"question": "Where?", "answer": "Rome"}]'), 5)
     [('Who is Ada?', ()), ('Where?', ('Rome',))]
@@ -144,7 +145,7 @@ def _in_lines(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def clean_question(question: str) -> str:
-    """A question on one line, without the quotes that some models put around it.
+    """A question on one line, without the surrounding quotes that some models add.
 
     >>> clean_question('"What does she mean by "dark"?"'), clean_question('Who wrote "Emma"?')
     ('What does she mean by "dark"?', 'Who wrote "Emma"?')

@@ -29,7 +29,7 @@ class RowState:
 
 @dataclass(frozen=True, slots=True)
 class ArticleRow:
-    """A row of the stage of articles. ``question`` and ``answers``: supplied by the source."""
+    """A row of the article stage. ``question``, ``answers``: supplied by the source."""
 
     id: str
     title: str = ""

@@ -1,8 +1,7 @@
-"""Questions made by filling templates with the rows of tables, as R-Eval makes its scholar and entity questions (Tu et
-al. 2024).
+"""Questions made by filling templates with table rows, as R-Eval makes its scholar and entity questions (Tu et al. 2024).
 
-Three stages: the templates of a file, the templates that a model proposes, and the questions. A question that fits
-several rows has all their answers or is left out; both are counted.
+There are three stages: templates from a file, templates proposed by a model, and questions. A question that fits several rows
+either gets all their answers or is omitted; both cases are counted.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ class TemplateSettings:
 
 @dataclass(frozen=True)
 class TemplatePlan:
-    """The checked inputs of the stages. ``number``: most questions; ``environment``: its name in the records."""
+    """The checked inputs of the stages. ``number``: the most questions; ``environment``: its name in the records."""
 
     request: ExperimentRequest[WorkspaceFolder]
     settings: TemplateSettings
@@ -128,7 +127,7 @@ def templates(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
 
 
 def make_plan(request: ExperimentRequest[WorkspaceFolder]) -> TemplatePlan:
-    """The plan with its tables. All faults of the request are raised here, as UsageError."""
+    """The plan with its tables. Raises UsageError for an invalid request."""
     s = request.read(TemplateSettings)
     if request.settings["articles"]:
         raise UsageError(
@@ -224,7 +223,7 @@ def _usable(plan: TemplatePlan, row: Row) -> Template:
 
 
 def _questions(plan: TemplatePlan, usable: Sequence[Template]) -> RowsRequest[Template]:
-    """The questions of each template, in the order in which they are taken, at most as many as are requested in all."""
+    """The questions of each template, in selection order, at most the total number requested."""
     s = plan.settings
     left_out: Counter[str] = Counter()
     notes: list[str] = []
@@ -288,7 +287,7 @@ def _report(plan: TemplatePlan, usable: Sequence[Template], rows: Sequence[Row])
 def record(
     question: Filled, plan: TemplatePlan, known: Mapping[str, Template], number: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(in KILT's form, in R-Eval's form) of a question."""
+    """(KILT's form, R-Eval's form) of a question."""
     template, env = known[question.template], plan.environment
     level = template.level or plan.settings.level
     domain = next((theirs for theirs, ours in DOMAINS.items() if ours == env), env)

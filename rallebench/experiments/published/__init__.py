@@ -1,1 +1,1 @@
-"""Tables printed in papers: their values, their drawings, our rows beside theirs, and the papers' own questions."""
+"""Tables printed in papers: their values and plots, our rows beside them, and the papers' own questions."""

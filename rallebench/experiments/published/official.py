@@ -1,9 +1,8 @@
-"""The papers' own questions, recognised by digest: a printed figure stands beside ours only if the questions are the
-paper's.
+"""The papers' own questions, identified by digest. Printed figures are shown beside ours only for identical questions.
 
-A benchmark's ``official.json`` names the source of its digests. A set is recognised by its file (``sha256``, or
-``blob``, git's SHA-1 of the file), by the texts of its questions (``questions``) or by their ids (``ids``); for the
-latter two, order and format do not matter.
+A benchmark's ``official.json`` names the source of its digests. A set is identified by its file (``sha256``, or ``blob``,
+git's SHA-1 of the file), by the texts of its questions (``questions``), or by their ids (``ids``). Order and format matter
+only for the file.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from rallebench.experiments.benchmarks import BENCHMARKS
 def why_unverified(
     benchmark: str, name: str, examples: Sequence[Example] = (), file: Path | None = None
 ) -> str:
-    """Reason why questions cannot be taken for those of the paper's set, as part of a sentence; '' if they are the
-    paper's."""
+    """The reason why questions cannot be identified as the paper's set, as part of a sentence; '' if they can."""
     known = BENCHMARKS[benchmark].question_sets().get(name)
     if known is None:
         return f"no digest of the paper's {name} is known, so its questions cannot be recognised"
@@ -40,22 +38,22 @@ def why_unverified(
 
 
 def questions_digest(texts: Iterable[str]) -> str:
-    """SHA-256 of the texts of questions without quotes, in any order and with any white space."""
+    """SHA-256 of question texts, ignoring surrounding quotes, order and white space."""
     lines = sorted(" ".join(text.split()).strip('"').strip() for text in texts)
     return hashlib.sha256("\n".join(lines).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def ids_digest(ids: Iterable[str]) -> str:
-    """SHA-256 of the ids of questions, in any order."""
+    """SHA-256 of question ids, ignoring order."""
     return hashlib.sha256("\n".join(sorted(ids)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 LARGEST = 2**30
-"""Bytes of the largest file that is digested; the papers' own files are far smaller."""
+"""The largest file to digest, in bytes; the papers' own files are far smaller."""
 
 
 def _content_digest(file: Path | None, kind: str) -> str:
-    """Digest of a file's content, unpacked if its name ends with ``.gz``; '' without a file."""
+    """A digest of a file's content, decompressed if its name ends in ``.gz``; '' without a file."""
     if file is None or not file.is_file():
         return ""
     try:

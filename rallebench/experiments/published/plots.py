@@ -1,4 +1,4 @@
-"""Drawings of printed tables: the axis and the series of each."""
+"""Plots of printed tables, each with its axes and series."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from rallebench.core.tables import Figure, FigureKind
 from rallebench.experiments.published.tables import PublishedRow, PublishedTable
 
 OURS = "ours: "
-"""Beginning of the names of our series and rows."""
+"""Prefix for the names of our series and rows."""
 AVERAGE = "Avg"
-"""Column with the mean over all sets, which no drawing has."""
+"""Column with the mean over all sets; plots omit it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A drawing of a table.
+    """A plot of a table.
 
-    ``columns``: names or patterns of the columns along the axis, a series for each row. Or ``along``: a setting of the
-    rows along the axis, with the setting ``by`` for the series, of one column. ``where``: settings of the drawn rows;
-    ``each``: a setting with a drawing for each of its values, which replaces {} in the title; ``cut``: the beginning of
-    columns that is not part of their labels. ``bubble``: the columns are x, y and size. ``high``: the lowest end of a
+    By default, ``columns`` (names or patterns) form the x axis, with one series for each row. Alternatively, ``along`` is a
+    row setting for the x axis and ``by`` a row setting for the series; the plot then shows a single column. ``where``:
+    settings of the rows to plot; ``each``: a setting with one plot for each value, which replaces {} in the title; ``cut``: a
+    column prefix to remove from labels. ``bubble``: the columns are x, y and size. ``high``: the smallest upper limit of a
     radar's axes.
     """
 
@@ -75,7 +75,7 @@ class Plot:
 
 
 def rim(series: Mapping[str, Iterable[tuple[Any, ...]]]) -> float:
-    """The end of a radar's axes: the next multiple of ten above the largest figure."""
+    """The upper limit of a radar's axes: the largest figure, rounded up to a multiple of ten."""
     values = (getattr(y, "value", y) for points in series.values() for _, y in points)
     return 10.0 * math.ceil(max(values, default=10.0) / 10)
 
@@ -86,7 +86,7 @@ def fit_plots(plots: Iterable[Plot], table: PublishedTable) -> tuple[Plot, ...]:
 
 
 def _fit(plot: Plot, table: PublishedTable) -> Iterator[Plot]:
-    """The plot with its columns by name, one for each value of ``each``; radars of one table have one scale."""
+    """The plot with its column names resolved, once for each value of ``each``; all radars of a table have the same scale."""
     chosen = (name for pattern in plot.columns for name in fnmatch.filter(table.columns, pattern))
     columns = tuple(name for name in chosen if name != AVERAGE)
     high = 0.0

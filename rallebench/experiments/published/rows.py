@@ -1,7 +1,7 @@
-"""Our figures in the form of a printed table: the cells that may stand beside it, and the remaining differences.
+"""Our figures in the form of a printed table: comparable cells, and the remaining differences.
 
-A cell stands beside the paper's only if split, metric and questions (``official.py``) are the paper's. Other
-differences, such as the wording of the prompts or the corpus, are named below the table.
+A cell is shown beside the paper's only if split, metric and questions (``official.py``) are the same. Other differences, such
+as prompt wording or corpus, are listed below the table.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def own_row(
     differs: Iterable[str] = (),
     **settings: Any,
 ) -> OwnRow:
-    """A row for a printed table; means are shares if the paper prints percentages, and cells without a value are left
-    out."""
+    """A row for a printed table, without the cells that lack a value. Means are given as shares even if the paper prints
+    percentages."""
     printed = published_table(table)
     scored = {
         column: mean.times(100 if "percent" in printed.unit(column) else 1)
@@ -37,7 +37,7 @@ def own_row(
 
 
 def unlike(ours: str, theirs: str, n: int, printed: int | None) -> str:
-    """Reason why figures of ``n`` questions of the set ``ours`` are not comparable with those of ``printed`` questions
+    """The reason why figures for ``n`` questions of the set ``ours`` are not comparable with figures for ``printed`` questions
     of ``theirs``; '' if they are.
 
     >>> unlike("en", "en", 300, 300), unlike("en", "en", 20, 300)

@@ -1,7 +1,7 @@
 """Tables printed in papers, as values.
 
-Percentages stay percentages, as printed; ``null`` is a cell without a figure. ``source`` names the paper and its table,
-``doubts`` lists disagreements with other figures of the paper.
+Percentages are stored as printed; ``null`` is a cell without a figure. ``source`` names the paper and its table; ``doubts``
+lists contradictions with other figures in the paper.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from rallebench.core.files import read_object
 
 FREE = "free"
-"""``columns`` of a file with facts from a paper's running text; its rows have columns of their own."""
+"""``columns`` of a file with facts from a paper's running text; each row has its own columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A row. ``values``: column → printed figure, or None; ``brackets``: column → second value of that cell. ``own``:
-    true for our row in the form of a printed one, whose values are means."""
+    """A row. ``values``: column → printed figure, or None; ``brackets``: column → second figure in the cell. ``own``: true for
+    our row in the form of a printed one; its values are means."""
 
     system: str
     settings: Mapping[str, Any]
@@ -32,9 +32,9 @@ class PublishedRow:
 
 @dataclass(frozen=True, slots=True)
 class PublishedTable:
-    """A printed table. ``columns``: () if every row has its own. ``units``, ``digits``: for all columns, or a mapping
-    from column, pattern or ``default``; digits after the point, -3 for thousands. ``n``: number of questions, or a
-    mapping from a set or language; None if not printed."""
+    """A printed table. ``columns``: () if every row has its own. ``units``, ``digits``: one value for all columns, or a
+    mapping from column, pattern or ``default``; ``digits`` counts decimal places, with -3 for thousands. ``n``: number of
+    questions, or a mapping from a set or language; None if not printed."""
 
     name: str
     about: str
@@ -48,7 +48,7 @@ class PublishedTable:
     n: Any = None
 
     def row(self, system: str = "", **settings: Any) -> PublishedRow:
-        """The row of a system ('': any) with these settings. Raises LookupError unless there is exactly one."""
+        """The row of a system ('' for any) with these settings. Raises LookupError unless exactly one row matches."""
         rows = [
             row
             for row in self.rows
@@ -62,18 +62,18 @@ class PublishedTable:
         return rows[0]
 
     def shares(self, row: PublishedRow, *, brackets: bool = False) -> dict[str, float]:
-        """Column → a printed percentage as a share from 0 to 1, without the empty cells."""
+        """Column → a printed percentage as a share from 0 to 1, without empty cells."""
         cells = row.brackets if brackets else row.values
         return {
             column: round(value / 100, 6) for column, value in cells.items() if value is not None
         }
 
     def unit(self, column: str) -> str:
-        """The unit of a column's values, '' without one."""
+        """The unit of a column's values, or ''."""
         return str(_find_entry(self.units, column, ""))
 
     def cell_text(self, row: PublishedRow, column: str) -> str:
-        """A cell as printed, '' for an empty one.
+        """A cell as printed; '' for an empty cell.
 
         >>> row = PublishedRow("Baseline", {}, {"tokens": 14_000, "relevance": 4.8})
         >>> digits = {"tokens": -3, "default": 2}
@@ -87,13 +87,13 @@ class PublishedTable:
         return self.number(column, value)
 
     def number(self, column: str, value: float) -> str:
-        """A number with the digits that the paper prints in a column."""
+        """A number with the precision printed in a column."""
         digits = _find_entry(self.digits, column, 0)
         return f"{value / 1000:.0f}k" if digits < 0 else f"{value:.{digits}f}"
 
 
 def read_table(path: Path) -> PublishedTable:
-    """The table in a file; its name is that of the file without suffix."""
+    """Read the table in a file; the file's stem is the table's name."""
     value = read_object(path)
     rows = (
         PublishedRow(row["system"], row["settings"], row["values"], row.get("brackets", {}))
@@ -114,7 +114,7 @@ def read_table(path: Path) -> PublishedTable:
 
 
 def _find_entry(by_column: Any, column: str, absent: Any) -> Any:
-    """The entry for a column: its own, that of a matching pattern, or the default."""
+    """The entry for a column: its own, a matching pattern's, or the default."""
     if not isinstance(by_column, Mapping):
         return by_column
     pattern = next((key for key in by_column if "*" in key and fnmatch(column, key)), "default")

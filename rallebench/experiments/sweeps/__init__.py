@@ -1,4 +1,4 @@
-"""Sweeps: variations of some fields of a chain; every variant is a run that is compared with the others."""
+"""Sweeps: variants of a chain with some fields changed. Each variant is a run, and the runs are compared."""
 
 from __future__ import annotations
 
@@ -25,16 +25,15 @@ max_tokens temperature seed stop system top_p top_k min_p repetition_penalty fre
 presence_penalty logit_bias response_format logprobs top_logprobs chat_template_kwargs
 """
 GENERATION = tuple(_GENERATION.split())
-"""Known generation settings of language models; any other name would change nothing."""
+"""Known generation settings of language models; other names would have no effect."""
 _FILE = re.compile(r"[^\s{}]*\.[a-z]{1,5}", re.IGNORECASE)
-"""Form of a path; no template has it."""
+"""The form of a path; templates never look like this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A field of the chain and its values: ``k``, ``retriever``, ``llm``, a generation setting, ``N.field`` for action
-    N, counted from 1, or ``index.field`` of the searched index. ``labels``: the names of the values in run names and
-    plots."""
+    """A chain field and its values: ``k``, ``retriever``, ``llm``, a generation setting, ``N.field`` for action N (counted
+    from 1), or ``index.field`` of the searched index. ``labels``: the names of the values in run names and plots."""
 
     field: str
     values: tuple[Any, ...]
@@ -43,9 +42,9 @@ class Factor:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A variant: ``changes``, field → label of its value ({}: the chain unchanged), and the chain itself.
+    """A variant and its chain. ``changes``: field → label of its value; {} for the unchanged chain.
 
-    ``index``: changes of the searched index, see ``sweeps.indexing``; {}: none.
+    ``index``: changes to the searched index, see ``sweeps.indexing``; {} for none.
     """
 
     changes: Mapping[str, str]
@@ -58,10 +57,10 @@ class Variant:
 
 
 def factor(text: str, read: Any) -> Factor:
-    """``field=value,value,…`` → Factor. ``read`` turns ``["field=value"]`` into a mapping, as ``--set`` does.
+    """Parse ``field=value,value,…`` into a Factor. ``read`` turns ``["field=value"]`` into a mapping, as for ``--set``.
 
-    A comma inside brackets belongs to its value: ``retriever=mine,(rrf:mine,other)``. A value of a template that is
-    the path of a file stands for the file's text. Raises UsageError.
+    A comma inside brackets belongs to its value: ``retriever=mine,(rrf:mine,other)``. A template value that is a file path
+    stands for the file's text. Raises UsageError.
     """
     name, equals, rest = text.partition("=")
     name = name.strip()
@@ -92,10 +91,10 @@ def factor(text: str, read: Any) -> Factor:
 
 
 def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor") -> list[Variant]:
-    """Every variant once. ``one-factor``: each factor by itself, the rest as in the chain; ``grid``: all combinations.
+    """The distinct variants. ``one-factor`` changes one factor at a time; ``grid`` uses all combinations.
 
-    Largest k first: a smaller k is then answered from what a larger one retrieved. Raises UsageError for a field
-    that no action has, and for more than MOST_VARIANTS variants.
+    Variants with a larger k come first, so that smaller ones can reuse their passages. Raises UsageError for a field that no
+    action has, and for more than MOST_VARIANTS variants.
     """
     if strategy not in STRATEGIES:
         raise UsageError(f"A sweep is {' or '.join(STRATEGIES)}, not {strategy!r}.")
@@ -131,7 +130,7 @@ def expand(chain: Chain, factors: Sequence[Factor], strategy: str = "one-factor"
 
 
 def changed_by(chain: Chain, field: str, value: Any) -> Chain:
-    """The chain with one field changed everywhere, or in one action. Raises UsageError."""
+    """The chain with a field changed in every action, or in one. Raises UsageError."""
     if field == "retriever":
         return override(chain, retriever=str(value))
     if field == "llm":
@@ -151,7 +150,7 @@ def changed_by(chain: Chain, field: str, value: Any) -> Chain:
 
 
 def remarks(variants: Sequence[Variant]) -> list[str]:
-    """Remarks on fields that a user may have confused, such as ``top_k`` with the number of passages."""
+    """Remarks on easily confused fields, such as ``top_k`` and the number of passages."""
     names = {name for variant in variants for name in variant.changes}
     varied = sorted(name for name in names if name.rpartition(".")[2] == "top_k")
     actions = [action for variant in variants for action in variant.chain.actions]

@@ -1,8 +1,8 @@
-"""Sweeps over indexing: ``index.chunk_size``, ``index.encoder`` and others vary the index of the chain's retriever.
+"""Sweeps over indexing: ``index.chunk_size``, ``index.encoder`` and others change the index of the chain's retriever.
 
-The retriever of the chain gives the defaults: its corpus, kind, encoder, chunking and settings. A variant changes some
-of them, and ``rallebench.workspace.indexes.ensure`` finds or builds the index. For a combination, such as the hybrid of
-an import, all indexes are varied and combined as before.
+The chain's retriever provides the defaults: corpus, kind, encoder, chunking and settings. A variant changes some of them;
+``rallebench.workspace.indexes.ensure`` then finds or builds the index. In a combination, such as an imported hybrid, all
+indexes are changed and combined as before.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 CHUNKING = ("chunk_size", "chunk_overlap", "chunk_unit", "chunk_how", "chunk_preset")
 WHOLE = ("whole", "none", 0, None)
-"""Chunk sizes that stand for whole documents."""
+"""Chunk sizes that leave documents whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariedRetriever:
-    """The retriever of a chain with other indexes. ``recipes``: its own index → the recipe of the replacement."""
+    """A chain's retriever with its indexes replaced. ``recipes``: original index → recipe of its replacement."""
 
     workspace: WorkspaceFolder
     name: str
     recipes: Mapping[str, IndexRecipe]
 
     def reference(self, names: Mapping[str, str]) -> str:
-        """Its name in a chain; ``names``: its own index → the name of the replacement."""
+        """The retriever's name in a chain; ``names``: original index → name of its replacement."""
         return _reference(self.workspace, self.name, names)
 
 
@@ -57,12 +57,12 @@ def _reference(workspace: WorkspaceFolder, name: str, names: Mapping[str, str]) 
 def retrievers(
     workspace: WorkspaceFolder, variants: Sequence[Variant]
 ) -> list[VariedRetriever | None]:
-    """The retriever of every variant, None for a variant with the same index. Raises UsageError; builds nothing."""
+    """The retriever of each variant; None if the variant keeps the index. Raises UsageError; builds nothing."""
     return [_retriever(workspace, variant) if variant.index else None for variant in variants]
 
 
 def indexes(workspace: WorkspaceFolder, variants: Sequence[Variant]) -> list[IndexRecipe]:
-    """The indexes that the variants search. Raises UsageError; builds nothing."""
+    """The indexes searched by the variants. Raises UsageError; builds nothing."""
     varied = filter(None, retrievers(workspace, variants))
     return [recipe for retriever in varied for recipe in retriever.recipes.values()]
 
@@ -123,7 +123,7 @@ def _index(base: IndexRecipe, variant: Variant) -> IndexRecipe:
 
 
 def chain_retriever(chain: Chain) -> str:
-    """The only retriever of the chain. Raises UsageError if there is none, or several."""
+    """The single retriever of the chain. Raises UsageError for none or several."""
     actions = [action for action in chain.actions if action.kind == "retrieve" and action.template]
     names = list(dict.fromkeys(action.target for action in actions))
     if not names:
@@ -138,7 +138,7 @@ def chain_retriever(chain: Chain) -> str:
 
 
 def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecipe:
-    """The varied index. ``corpus``: another corpus, or ''."""
+    """The recipe to vary. ``corpus``: a different corpus, or ''."""
     manifest = workspace.manifests().get(retriever)
     if manifest is None and retriever in STARTER_INDEXES:
         own = starter_recipe(retriever)
@@ -167,7 +167,7 @@ def _base(workspace: WorkspaceFolder, retriever: str, corpus: str) -> IndexRecip
 def _source_documents(
     workspace: WorkspaceFolder, index: str, corpus: str, chunking: Chunking | None
 ) -> Path:
-    """The source documents of an index: its own passages if they were not cut."""
+    """The documents an index was made from: its own passages if they were not cut from longer texts."""
     if chunking is None:
         return workspace.indexes / index
     if is_imported(workspace.corpora / corpus):
@@ -179,7 +179,7 @@ def _source_documents(
 
 
 def _chunking(base: Chunking | None, varied: Mapping[str, Any]) -> Chunking | None:
-    """The chunking of the base with changes. An overlap of ``30%`` is that share of the size, rounded."""
+    """The base's chunking with the changes applied. An overlap such as ``30%`` is relative to the chunk size and rounded."""
     if not varied:
         return base
     size, overlap = varied.get("chunk_size"), varied.get("chunk_overlap")

@@ -1,4 +1,4 @@
-"""The finished variants of a sweep, compared: the best one, and whether the difference is significant."""
+"""The finished variants of a sweep: the best one, and the significance of its lead."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 
 def open_sweep(workspace: WorkspaceFolder, name: str, metric: str = "") -> RankingReport:
-    """A stored sweep: its finished variants ranked by ``metric``, and the reasons against the others. Raises UsageError
-    if there is none."""
+    """A stored sweep: its finished variants ranked by ``metric``, and the reasons why the others are missing. Raises
+    UsageError if the sweep does not exist."""
     stored = ExperimentStore(workspace.path).open(name, "sweep")
     if stored.kind != "sweep":
         raise UsageError(f"{name!r} is not a sweep but a {stored.kind}; choose another name.")
@@ -47,10 +47,10 @@ def rank_runs(
     failed: Mapping[str, str],
     by: str = "",
 ) -> RankingReport:
-    """Rank the runs of a sweep (run → variant): best first with every metric, and the verdict.
+    """Rank the runs of a sweep (run → variant), best first, with all metrics and a verdict.
 
-    ``by``: the ranking metric; default: the one that fits the chains and their gold. Of equal runs the cheapest is
-    first. ``failed``: variant → sentence. Raises UsageError for a metric that cannot decide.
+    ``by``: the ranking metric; by default, the one that suits the chains and their gold. Among equal runs, the cheapest comes
+    first. ``failed``: variant → error sentence. Raises UsageError for a metric that cannot rank.
     """
     by = deciding(by) if by else ""
     folders = {run: RunFolder.open(workspace.runs, run) for run in labels}
@@ -68,7 +68,7 @@ def rank_runs(
     own = {run: _value(report.metrics.get(by)) for run, report in reports.items()}
     order = best_first(by, own)
     compared = compare_many([folders[run] for run in order], by)
-    # Over the questions that every variant has scored, another one may be the best than over each one's own.
+    # The best run on the shared questions may differ from the best run on each run's own questions.
     means = zip(order, compared.cells[compared.metric])
     again = best_first(compared.metric, {run: mean.value for run, mean in means})
     if again != order:
@@ -90,7 +90,7 @@ def list_unranked(
     verdict: str,
     metrics: Mapping[str, Mapping[str, Estimate]] | None = None,
 ) -> RankingReport:
-    """The report of variants that cannot be compared. ``metrics``: run → its metrics."""
+    """The report of variants that cannot be ranked. ``metrics``: run → its metrics."""
     rows = (
         VariantResult(run, label, (metrics or {}).get(run, {})) for run, label in labels.items()
     )
@@ -98,7 +98,7 @@ def list_unranked(
 
 
 def _row(compared: Comparison, i: int, labels: Mapping[str, str]) -> VariantResult:
-    """The run at ``i``, with its difference from the first."""
+    """The run at position ``i``, with its difference from the first."""
     run = compared.sides[i].name
     means = {name: row[i] for name, row in compared.cells.items()}
     result, pair = VariantResult(run, labels[run], means), compared.against.get(run)
@@ -127,7 +127,7 @@ def _verdict_alone(labels: Mapping[str, str], metrics: Mapping[str, Mapping[str,
 
 
 def _verdict(compared: Comparison, labels: Mapping[str, str]) -> str:
-    """The winner in one sentence that claims no more than the numbers show."""
+    """One sentence on the winner that claims no more than the numbers show."""
     means = compared.cells[compared.metric]
     runs = [side.name for side in compared.sides]
     top = _rank(means[0].value, True)
@@ -165,12 +165,12 @@ def headline(metrics: Mapping[str, Estimate]) -> str:
 
 
 def _rank(value: float | None, upward: bool) -> float:
-    """Rank of a value, lower is better; values that differ by rounding alone are equal."""
+    """A sort key for a value, better values first; values that differ only by rounding are equal."""
     return float("inf") if value is None else round(-value if upward else value, 9)
 
 
 def _cost(run: RunFolder, report: RunReport) -> tuple[float, int, float]:
-    """The cost that ranks variants of equal score: tokens, requested passages, seconds; uncounted tokens rank last."""
+    """The cost used to rank variants with equal scores: tokens, requested passages, seconds. Uncounted tokens rank last."""
     spent = report.cost.total if report.cost else CostTotal()
     read, written = spent.prompt_tokens, spent.completion_tokens
     chain = run.description().chain

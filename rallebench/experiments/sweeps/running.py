@@ -35,7 +35,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 @dataclass(frozen=True, slots=True)
 class SweepSettings:
-    """The stored settings of a sweep. ``metrics``: [] for the usual ones; ``sampled``: the questions are drawn by the seed."""
+    """The stored settings of a sweep. ``metrics``: [] for the default ones; ``sampled``: the seed draws the questions."""
 
     chain: Json
     vary: Sequence[str]
@@ -48,8 +48,8 @@ class SweepSettings:
 
 @dataclass(frozen=True, slots=True)
 class BatchSettings:
-    """The stored settings of a batch. ``chains``: label → BatchedChain as JSON; ``title``: its name in MLflow; ``resume``: its runs
-    may exist."""
+    """The stored settings of a batch. ``chains``: label → BatchedChain as JSON; ``title``: its name in MLflow; ``resume``:
+    existing runs may be continued."""
 
     chains: Mapping[str, Json]
     title: str
@@ -59,7 +59,7 @@ class BatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class BatchedChain:
-    """A chain of a batch. ``file``: named in errors; ``run``: the name of its run."""
+    """A chain of a batch. ``file``: its path, for error messages; ``run``: the name of its run."""
 
     file: str
     chain: Json
@@ -80,8 +80,8 @@ def sweep_settings(
     metric: str = "",
     sampled: bool = False,
 ) -> dict[str, Any]:
-    """The settings of a sweep. ``vary``: ``field=value,value`` texts; ``metric``: the metric that ranks the variants, '' for the
-    one that fits the chain and its gold; ``sampled``: the questions are drawn by the seed."""
+    """The settings of a sweep. ``vary``: ``field=value,value`` texts; ``metric``: the ranking metric, '' for the default of
+    the chain and its gold; ``sampled``: the seed draws the questions."""
     return {
         "chain": chain_to_json(chain),
         "vary": list(vary),
@@ -139,7 +139,7 @@ def sweep(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
 def _ensure_indexes(
     variant: Variant, retriever: indexing.VariedRetriever
 ) -> Generator[IndexRequest, IndexResult, tuple[str, tuple[str, ...]]]:
-    """Request the indexes of a variant; returns (the name of the combined retriever, the names of the indexes)."""
+    """Request the indexes of a variant; return (name of the combined retriever, names of the indexes)."""
     names = {}
     for member, recipe in retriever.recipes.items():
         of = f", {member}" if len(retriever.recipes) > 1 else ""
@@ -184,13 +184,13 @@ def chain_entry(
     batch_size: int,
     run: str,
 ) -> dict[str, Any]:
-    """The entry of a chain in the settings of a batch. ``file``: named in errors; ``run``: the name of its run."""
+    """The entry of a chain in a batch's settings. ``file``: its path, for error messages; ``run``: the name of its run."""
     own = {"file": file, "chain": chain_to_json(chain), "dataset": dataset, "limit": limit}
     return {**own, **_sampled_setting(sampled), "batch_size": batch_size, "run": run}
 
 
 def _sampled_setting(sampled: bool) -> dict[str, bool]:
-    """The setting for drawn questions; requests without it keep their digest."""
+    """The setting for drawn questions; it is absent from other requests, so that their digest does not change."""
     return {"sampled": True} if sampled else {}
 
 
@@ -225,7 +225,7 @@ def _chain_run(
     label: str,
     entry: BatchedChain,
 ) -> RunRequest:
-    """The checked run of a chain. Raises UsageError with the chain's file."""
+    """The checked run of a chain. Raises UsageError that names the chain's file."""
     workspace = request.workspace
     try:
         prepared = prepare_run(

@@ -1,5 +1,4 @@
-"""Quality and cost of indexes on one's own corpus and questions: quality against time, memory and disk.
+"""Quality and cost of indexes on the user's own corpus and questions: quality against time, memory and disk.
 
-Each index is searched in a process of its own (``probe``), so that its memory can be measured; ``running`` is the
-experiment.
+Each index is searched in its own process (``probe``) to measure its memory; ``running`` is the experiment.
 """

@@ -1,6 +1,6 @@
-"""Program that encodes the questions and finds the exact nearest passages of each, against which indexes are measured.
+"""A program that encodes the questions and finds their exact nearest passages, the reference for measuring indexes.
 
-Of an ExactJob it prints ExactNeighbours.
+It reads an ExactJob and prints ExactNeighbours.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
 ENCODE_SAMPLE = 20
 PIECE = 16_384
-"""Number of vectors that are compared at once."""
+"""Number of vectors compared at once."""
 TIES, TIE = 16, 1e-6
-"""Most passages that may tie with the k-th nearest; inner products in float32 within this difference tie."""
+"""The most passages that may tie with the k-th nearest, and the float32 difference within which inner products tie."""
 EXACT_KINDS = frozenset({"flat", "numpy-flat"})
 
 
 def neighbours(request: Json) -> Iterator[Json]:
-    """Run the program of the ExactJob in ``request``: yields progress, then the neighbours."""
+    """Run the program for the ExactJob in ``request``: yield progress, then the neighbours."""
     import numpy as np
 
     job = fill(ExactJob, request)
@@ -69,7 +69,7 @@ def neighbours(request: Json) -> Iterator[Json]:
 def nearest_ids(
     workspace: WorkspaceFolder, manifest: Manifest, queries: NDArray[np.float32], k: int
 ) -> list[set[str]] | None:
-    """Ids of the k nearest passages of each query, from an exact index over the same vectors, else from stored vectors."""
+    """The ids of the k nearest passages of each query, from an exact index over the same vectors, else from stored vectors."""
     alike = {
         name: other
         for name, other in workspace.manifests().items()
@@ -77,7 +77,7 @@ def nearest_ids(
     }
     for name, other in alike.items():
         if other.kind in EXACT_KINDS:
-            with suppress(RalleError):  # a damaged one: its own measurement says so
+            with suppress(RalleError):  # a damaged index is reported by its own measurement
                 return _by_index(workspace.indexes / name, other, queries, k)
     return _by_stored_vectors(workspace, alike, queries, k)
 
@@ -111,7 +111,7 @@ def _by_stored_vectors(
 
 
 def _with_ties(store: PassageStore, scores: Any, rows: Any, k: int) -> list[set[str]]:
-    """Ids of the k nearest and of those that tie with the last."""
+    """The ids of the k nearest passages, and of all passages that tie with the last one."""
     last = scores[:, min(k, scores.shape[1]) - 1]
     return [
         {store[int(row)].doc_id for row, score in zip(nearest, values) if score >= least - TIE}
@@ -122,7 +122,8 @@ def _with_ties(store: PassageStore, scores: Any, rows: Any, k: int) -> list[set[
 def nearest_rows(
     vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Largest inner products with (n, dim) vectors and their rows, both (q, k), best first; reads them in pieces."""
+    """The largest inner products with (n, dim) vectors, and their rows, both (q, k), best first. The vectors are read in
+    pieces."""
     import numpy as np
 
     best = np.full((len(queries), 0), 0.0, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""The jobs of a trade-off's programs, and the lines that they print."""
+"""Jobs for the programs of a trade-off, and the lines they print."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rallebench.core.types import Json
 
 @dataclass(frozen=True, slots=True)
 class ExactJob:
-    """The job of ``exact``. ``index``: an index over vectors; ``fingerprints``: of the measured builds."""
+    """The job of ``exact``. ``index``: an index over vectors; ``fingerprints``: digests of the measured builds."""
 
     workspace: str
     index: str
@@ -21,8 +21,8 @@ class ExactJob:
 
 @dataclass(frozen=True, slots=True)
 class ProbeJob:
-    """The job of ``probe``. ``settings``: of the search, one measurement each; ``vectors``: of the texts, as ``exact`` prints
-    them, for an index over vectors; else None."""
+    """The job of ``probe``. ``settings``: search settings, measured one at a time; ``vectors``: the texts encoded by
+    ``exact``, for an index over vectors, else None."""
 
     workspace: str
     index: str
@@ -37,8 +37,9 @@ class ProbeJob:
 
 @dataclass(frozen=True, slots=True)
 class ExactNeighbours:
-    """The line of ``exact``. ``vectors``: base64 of float32, n rows; ``encode_ms``: of one query; ``nearest``: per question the ids of
-    the k nearest, more with ties; None if no exact vectors of this corpus and encoder are stored."""
+    """The output line of ``exact``. ``vectors``: base64 of float32, n rows; ``encode_ms``: milliseconds to encode one query;
+    ``nearest``: the ids of the k nearest passages of each question, more in case of ties. None if no exact vectors of this
+    corpus and encoder are stored."""
 
     vectors: str | None = None
     encode_ms: float | None = None
@@ -47,7 +48,7 @@ class ExactNeighbours:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A line of ``probe``. ``docs``, ``pages``: ids per query, best first; ``ram``: bytes."""
+    """An output line of ``probe``. ``docs``, ``pages``: ids per query, best first; ``ram``: bytes."""
 
     knobs: Json
     docs: Sequence[Sequence[str]]

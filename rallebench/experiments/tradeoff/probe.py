@@ -1,4 +1,5 @@
-"""Program that measures the memory and time of one index in a process of its own: of a ProbeJob, a Measurement a line."""
+"""A program that measures the memory and time of one index in its own process. It reads a ProbeJob and prints a Measurement
+per line."""
 
 from __future__ import annotations
 
@@ -26,18 +27,18 @@ from rallebench.workspace.opening import Encoders, open_combination, open_llm, o
 from rallebench.workspace.paths import WorkspaceFolder
 
 LIBRARIES = ("numpy", "bm25s", "faiss", "hnswlib")
-"""Modules, if installed, that are imported before the first reading of memory, because code is not part of an index."""
+"""Modules to import, if installed, before memory is first measured, since code is not part of an index."""
 MODULES: Mapping[str, str] = {"faiss-cpu": "faiss"}
 """Package → module, if the names differ."""
 
 SINGLE_SECONDS = 10.0
-"""Longest time for queries asked one by one; a slow index is timed on fewer of them."""
+"""The time limit for queries sent one by one, in seconds; a slow index is timed on fewer queries."""
 
 Search = Callable[[Sequence[int]], "list[list[Passage]]"]
 
 
 def search_costs(request: Json) -> Iterator[Json]:
-    """Yield one line per setting of the ProbeJob in ``request``."""
+    """Yield one line for each search setting of the ProbeJob in ``request``."""
     job = fill(ProbeJob, request)
     for library in _libraries(job):
         with suppress(ImportError):
@@ -64,7 +65,7 @@ def search_costs(request: Json) -> Iterator[Json]:
 
 
 def _libraries(job: ProbeJob) -> Sequence[str]:
-    """Packages imported by a search of this index: those of its kind, or of each part of a combination."""
+    """The packages used to search this index, including those of all parts of a combination."""
     if not job.vectors:
         return LIBRARIES
     kind = read_manifest(WorkspaceFolder(Path(job.workspace)).indexes / job.index).kind
@@ -74,7 +75,7 @@ def _libraries(job: ProbeJob) -> Sequence[str]:
 
 
 def _vectors(job: ProbeJob) -> Callable[[Json], Search]:
-    """An index over vectors, queried by vectors, so that the encoder stays outside."""
+    """An index over vectors, queried by vectors to exclude the encoder."""
     import numpy as np
 
     folder = WorkspaceFolder(Path(job.workspace)).indexes / job.index

@@ -1,4 +1,4 @@
-"""The index trade-off as an experiment: every index at every search setting, measured in processes of their own."""
+"""The index trade-off as an experiment: every index at every search setting, each measured in its own process."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PROGRAMS = "rallebench.experiments.tradeoff"
 
 @dataclass(frozen=True, slots=True)
 class TradeoffSettings:
-    """The stored settings of a trade-off. ``sweep``: search setting → its values, in place of each kind's own."""
+    """The stored settings of a trade-off. ``sweep``: search setting → values that replace each kind's own."""
 
     indexes: Sequence[str]
     dataset: str
@@ -58,13 +58,14 @@ def tradeoff_settings(
     k: int = 10,
     swept: Mapping[str, Sequence[Any]] | None = None,
 ) -> dict[str, Any]:
-    """The settings of a trade-off. ``swept``: search setting → its values, in place of each kind's own."""
+    """The settings of a trade-off. ``swept``: search setting → values that replace each kind's own."""
     values = {name: list(values) for name, values in (swept or {}).items()}
     return {"indexes": list(indexes), "dataset": dataset, "k": k, "sweep": values}
 
 
 def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
-    """``key=a,b`` texts → key → values; UsageError for any other form. ``flag`` stands before it in the sentence.
+    """Parse ``key=a,b`` texts into key → values. Raises UsageError for any other form; ``flag`` precedes the text in the
+    message.
 
     >>> read_swept(["ef_search=16, 64"])
     {'ef_search': ['16', '64']}
@@ -84,9 +85,9 @@ def read_swept(texts: Sequence[str], flag: str = "") -> dict[str, list[str]]:
 def search_settings(
     kind: str, swept: Mapping[str, Sequence[Any]] | None = None
 ) -> list[dict[str, Any]]:
-    """Search settings to try for a kind: one setting after the other is varied, the default among its values.
+    """The search settings to try for a kind. Each setting is varied in turn, with its default among the values.
 
-    ``swept``: setting → values in place of the kind's own; settings that the kind lacks are left out.
+    ``swept``: setting → values that replace the kind's own; settings that the kind lacks are ignored.
     """
     form = search_form(kind)
     if swept:
@@ -95,7 +96,7 @@ def search_settings(
     tried: list[dict[str, Any]] = []
     for name, setting in form.items():
         values = sorted({*setting.sweep, setting.default}) if setting.sweep else []
-        # The default of the first setting is tried once, for all settings.
+        # The default is shared by all settings, so it is tried only once, with the first.
         tried += [{name: value} for value in values if not tried or value != setting.default]
     return tried or [{}]
 
@@ -128,7 +129,7 @@ def tradeoff(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
 
 
 Exact = dict[tuple[str, str], ExactNeighbours]
-"""(corpus, encoder) → the questions' vectors and exact neighbours, once for all indexes over the same vectors."""
+"""(corpus, encoder) → the vectors of the questions and their exact neighbours, shared by all indexes over the same vectors."""
 
 
 def _points(
@@ -139,7 +140,7 @@ def _points(
     index: str,
     exact: Exact,
 ) -> Generator[MeasureRequest, Any, list[Point]]:
-    """The points of one retriever; ``index``: its folder, if it is an index."""
+    """The points of one retriever; ``index``: its folder if it is an index."""
     workspace, k = request.workspace, settings.k
     manifests = workspace.manifests()
     manifest = manifests.get(index)
@@ -192,7 +193,7 @@ def _check(
     if not indexes:
         raise UsageError("No index is chosen; name at least one.")
     for name in set(indexes) - workspace.retrievers().keys():
-        workspace.retriever(name)  # a combination that is written out, or UsageError
+        workspace.retriever(name)  # raises UsageError, or returns an explicit combination
     if not 1 <= k <= 1000:
         raise UsageError(f"k is {k}; it must be from 1 to 1000.")
     kinds = {**STARTER_INDEXES, **{n: m.kind for n, m in workspace.manifests().items()}}
@@ -209,7 +210,7 @@ def _check(
 
 
 def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> float:
-    """Mean share of the exact k nearest among the retrieved ``ids``."""
+    """The mean share of the exact k nearest passages among the retrieved ``ids``."""
     shares = [
         min(1.0, len(set(exact).intersection(hits)) / min(k, len(exact)))
         for hits, exact in zip(ids, nearest)
@@ -221,7 +222,7 @@ def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: i
 def _quality(
     pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int
 ) -> tuple[dict[str, float], int]:
-    """(means over the questions with gold pages, of the metrics that k allows; number of these questions)."""
+    """(means over the questions with gold pages for the metrics allowed by k, number of these questions)."""
     names = [name for name, least in QUALITY.items() if least <= k]
     values: dict[str, list[float]] = {name: [] for name in names}
     count = 0

@@ -1,7 +1,7 @@
 """BEIR (Thakur et al. 2021, arXiv:2104.08663): retrieval over sets in BEIR's format, one folder each.
 
-Every set is searched by an index of each chosen kind over its corpus, or by an existing index. The figures of BM25 as
-printed by BEIR and as reproduced by Pyserini stand beside ours.
+Each set is searched with an index of every chosen kind over its corpus, or with an existing index. BEIR's printed BM25 figures
+and Pyserini's reproductions are shown beside ours.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PRINTED = "beir_table2"
 FETCH = "curl -LO https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets/scifact.zip && unzip scifact.zip"
 HEADLINE = "nDCG@10"
 WORDS, FLAT = "bm25", "BM25 flat"
-"""Our kind of index, and the printed column of the same kind: title and text searched as one field."""
+"""Our kind of index, and the printed column of its equivalent, which searches title and text as one field."""
 DIFFERS = (
     "Lucene stems English words; the bm25 here leaves out the same stop words and stems none.",
 )
@@ -71,7 +71,7 @@ class BeirSettings:
 
 @dataclass(frozen=True, slots=True)
 class BeirSet:
-    """A set with its questions. ``notes``: on its language, and on judged queries that are missing or lack a relevant
+    """A set with its questions. ``notes``: remarks on its language, and on judged queries that are missing or lack a relevant
     passage."""
 
     name: str
@@ -82,7 +82,7 @@ class BeirSet:
 
 
 def sets_in(folder: Path) -> dict[str, Path]:
-    """Name → folder of every set in BEIR's form: the folder itself, or its subfolders."""
+    """Name → folder of every set in BEIR's format: ``folder`` itself, or its subfolders."""
     if recognises(folder):
         return {folder.resolve().name: folder}
     return {path.name: path for path in sorted(folder.iterdir()) if recognises(path)}
@@ -209,7 +209,8 @@ def _sets_table(
     papers: Mapping[str, Mapping[str, Any]],
     printed: Sequence[str],
 ) -> Table:
-    """A row for each set: our columns, then the ``printed`` columns of ``papers``; the mean below several sets."""
+    """A row for each set: our columns, then the ``printed`` columns of ``papers``. With several sets, the last row is their
+    mean."""
     rows: list[tuple[Any, ...]] = []
     for name, by in results.items():
         ours = (by[s].means.get(column) for s in systems for column in columns)

@@ -1,9 +1,8 @@
-"""BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): hard questions over one fixed corpus, by retrieval alone and by
+"""BrowseComp-Plus (Chen et al. 2025, arXiv:2508.06600): hard questions over one fixed corpus, for retrieval alone and for
 agents.
 
-Documents are judged twice: *evidence* documents are needed for the answer, *gold* documents also contain it. Without a
-model the whole question is the query. With a model, agents search and read the corpus, and the score counts the
-evidence that their searches listed.
+Documents have two judgements: *evidence* is needed for the answer; *gold* also contains it. Without a model, the whole
+question is the query. With a model, agents search and read the corpus; the score counts the evidence listed by their searches.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ SEEN: Mapping[str, str] = {
 }
 ACCURACY = "has_answer_all"
 TESTED = ("evidence R@5", "gold R@5", ACCURACY, "evidence recall")
-"""Metrics of the paired tests, of retrieval alone and of agents."""
+"""Metrics of the paired tests for retrieval alone and for agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +217,7 @@ def _agent(
 
 
 def _is_there(request: ExperimentRequest[WorkspaceFolder], index: str) -> bool:
-    """Return whether an index exists; during a plan it may not be built yet."""
+    """Return whether an index exists; when planning, it may not be built yet."""
     try:
         request.workspace.component_indexes(index)
     except RalleError:
@@ -227,7 +226,7 @@ def _is_there(request: ExperimentRequest[WorkspaceFolder], index: str) -> bool:
 
 
 def _score_documents(example: Example, episode: Episode) -> Values:
-    """Recall of the documents that the searches of an episode listed."""
+    """The recall of the documents listed by the searches of an episode."""
     pages = {hit.passage.page_id for hit in episode.hits}
     evidence, gold = example.gold.pages, gold_documents(example.record)
     return {

@@ -1,9 +1,9 @@
 """MTRAG (Katsis et al. 2025, arXiv:2501.03468): questions from conversations over four corpora, in three forms.
 
-``lastturn`` is the last question unchanged, ``rewrite`` the question rewritten to stand alone, and ``questions`` all
-user questions so far. The files are those of MTRAG's repository; every corpus is indexed and searched with its
-questions in every form. With a model, the passages are read and the answers compared with MTRAG's own, if its
-generation tasks are in the folder.
+``lastturn`` is the last question unchanged, ``rewrite`` is a self-contained version of it, and ``questions`` contains all the
+user's questions so far. The files come from MTRAG's repository. Each corpus is indexed and searched with every form of its
+questions. With a model, the passages are also read. Its answers are compared with MTRAG's own if the generation tasks are in
+the folder.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def _questions(
 
 
 def turns(text: str) -> str:
-    """The user's turns without the marker before each.
+    """The user's turns without their speaker labels.
 
     >>> turns("|user|: Who?\\n|user|: And when?")
     'Who?\\nAnd when?'
@@ -178,7 +178,7 @@ def turns(text: str) -> str:
 
 
 def _targets(folder: Path) -> dict[str, str]:
-    """Task → MTRAG's own answer in its generation tasks; {} if the folder lacks them."""
+    """Task → MTRAG's own answer, from its generation tasks; {} if they are not in the folder."""
     path = in_folder(folder, (f"{place}/reference.jsonl".lstrip("/") for place in TARGETS))
     if path is None:
         return {}
@@ -234,7 +234,7 @@ def mtrag(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
 def _language_notes(
     request: ExperimentRequest[WorkspaceFolder], domains: Sequence[Domain]
 ) -> Iterator[str]:
-    """Notes on the language of questions, documents and, with a model, of the prompt."""
+    """Notes on the language of the questions, the documents and, with a model, the prompt."""
     mend = f"write a chain {READ} of your own into the workspace's chains"
     for domain in domains:
         yield from domain.notes
@@ -308,7 +308,7 @@ def _report(
 def _tests(
     results: Mapping[tuple[str, str], Sequence[RunResult]], metrics: Sequence[str]
 ) -> tuple[Table, ...]:
-    """Tests of the forms of a question under each kind of index, and of the kinds under each form."""
+    """Comparisons of the question forms under each kind of index, and of the kinds under each form."""
     groups: dict[str, dict[str, Sequence[RunResult]]] = {}
     for (kind, form), each in results.items():
         groups.setdefault(kind, {})[FORMS[form]] = each
@@ -334,7 +334,7 @@ def _own_rows(
 
 
 def _strange(results: Sequence[RunResult]) -> str:
-    """Reason why the questions of some domain are not MTRAG's; '' if all are."""
+    """The reason why the questions of a domain differ from MTRAG's; '' if all match."""
     reasons = (
         why_unverified("mtrag", _domain(result), result.request.examples) for result in results
     )

@@ -1,1 +1,1 @@
-"""Questions from templates over tables: reading tables and templates, and filling templates with rows."""
+"""Questions from templates and tables: reading both, and filling templates with rows."""

@@ -1,7 +1,6 @@
-"""Fill a template with the rows of tables: its questions with their answers, and the reasons against other rows.
+"""Templates filled with table rows: questions with their answers, and the reasons for omissions.
 
-All rows that fit a question are gathered before any question is drawn, so that a question with several answers is
-recognised.
+All rows that fit a question are collected before drawing, so that ambiguous questions are detected.
 """
 
 from __future__ import annotations
@@ -29,8 +28,8 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Filled:
-    """A question and its accepted answers. ``stratum``: value of the template's strata column; ``rows``: number of rows
-    that fit."""
+    """A question and its accepted answers. ``stratum``: the value of the template's strata column; ``rows``: the number of
+    matching rows."""
 
     question: str
     answers: tuple[str, ...]
@@ -41,7 +40,7 @@ class Filled:
 
 @dataclass
 class _Group:
-    """The rows that fit one question. ``text``: its values; ``things``: table key, in order → (best, answers) of its
+    """The rows that fit one question. ``text``: its values; ``things``: entity, in order → (best, answers) of its matching
     rows."""
 
     text: str
@@ -52,7 +51,7 @@ class _Group:
 def fill(
     template: Template, tables: Mapping[str, SourceTable], several: str = "drop"
 ) -> tuple[list[Filled], dict[str, int]]:
-    """(questions in the order of the table, reason → number left out). ``several``: used if the template does not say."""
+    """(questions in table order, reason → number of omissions). ``several``: the policy if the template has none."""
     left_out: Counter[str] = Counter()
     questions = []
     for question, group in _groups(template, tables, left_out).items():
@@ -113,8 +112,7 @@ def _join_rows(template: Template, tables: Mapping[str, SourceTable]) -> Iterato
 
 
 def _fits(template: Template, row: Row, partly: bool = False) -> bool:
-    """Return whether the row meets the conditions of ``where``; ``partly``: only those on columns that the row already
-    has."""
+    """Return whether the row meets the conditions of ``where``; ``partly``: check only columns already present."""
     return all(
         value in _values(_value(row, column))
         for column, value in template.where.items()
@@ -123,7 +121,7 @@ def _fits(template: Template, row: Row, partly: bool = False) -> bool:
 
 
 def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str, ...], str]:
-    """(answers, '') or ((), the reason against them)."""
+    """(answers, '') or ((), the reason for rejection)."""
     rows = [row for of_thing in group.things.values() for row in of_thing]
     each = list(dict.fromkeys(answers for _, answers in rows))
     if template.count or template.best:
@@ -147,7 +145,7 @@ def _answers(template: Template, group: _Group, several: str) -> tuple[tuple[str
 
 
 def _answer_texts(template: Template, row: Row) -> tuple[str, ...]:
-    """Accepted answers of one row; the names of an entity (``tail_names``) are alternatives, any other list is one
+    """The accepted answers of one row. The names of an entity (``tail_names``) are alternatives; any other list is a single
     text."""
     if "{" in template.answer:
         texts = {column: _text(_value(row, column)) for column in template.answer_columns}
@@ -176,7 +174,7 @@ def _values(value: Any) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A value in the form of a sentence; lists are joined with commas.
+    """A value as text for a sentence; list items are joined by commas.
 
     >>> _text(["a", "b"]), _text(3.0), _text(None)
     ('a, b', '3', '')
@@ -194,7 +192,8 @@ def _number(value: Any) -> float | None:
 
 
 def _holds(text: str, answer: str) -> bool:
-    """Return whether the filled question contains its answer; a short number may be there by chance."""
+    """Return whether the filled question contains its answer. Very short answers are ignored, since they may match by
+    chance."""
     plain = " ".join(_plain(answer))
     return len(plain) > 2 and f" {plain} " in f" {' '.join(_plain(text))} "
 
@@ -209,7 +208,7 @@ def _plain(text: str) -> list[str]:
 def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -> list[Filled]:
     """At most ``number`` questions, in a random order fixed by seed and template.
 
-    With strata, first as many of each value as the template says, or all if there are fewer.
+    With strata, each value first gets the number of questions set in the template, or all it has.
     """
     rng = random.Random(f"{seed} {template.id}")
     mixed = rng.sample(list(filled), len(filled))
@@ -225,7 +224,7 @@ def draw(filled: Sequence[Filled], template: Template, number: int, seed: int) -
 
 
 def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
-    """``number`` questions, one of each template in turn; a question made by two templates is taken once."""
+    """``number`` questions, taken from the templates in turn; duplicates are dropped."""
     queues = [iter(questions) for questions in drawn]
     chosen: dict[str, Filled] = {}
     while queues:
@@ -242,7 +241,7 @@ def in_turn(drawn: Iterable[Sequence[Filled]], number: int) -> list[Filled]:
 
 
 def missing_strata(template: Template, filled: Sequence[Filled]) -> dict[str, int]:
-    """Value → number of missing questions."""
+    """Value → number of questions missing."""
     present = Counter(question.stratum for question in filled)
     counts = template.stratum[1].items()
     return {value: count - present[value] for value, count in counts if count > present[value]}

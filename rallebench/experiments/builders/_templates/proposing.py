@@ -54,8 +54,8 @@ def describe_columns(table: SourceTable) -> str:
 def read_proposals(
     reply: str, tables: Mapping[str, SourceTable], table: str, most: int, known: Iterable[str] = ()
 ) -> list[tuple[dict[str, Any], str]]:
-    """(template as JSON, reason against it or '') of each template in a reply, at most ``most``. ``known``: questions
-    of earlier templates."""
+    """(template as JSON, reason for rejection or '') of at most ``most`` templates in a reply. ``known``: questions of earlier
+    templates."""
     proposals: list[tuple[dict[str, Any], str]] = []
     seen = {question.casefold() for question in known}
     for row in _objects(reply)[:most]:

@@ -1,7 +1,7 @@
-"""Source tables of questions: CSV, JSON, JSON lines, triples, or a scholar table of the workspace.
+"""Tables for question templates: CSV, JSON, JSON lines, triples, or a scholar table of the workspace.
 
-Nested objects become columns of their own, ``contact.email``; a list of objects becomes a column of lists,
-``authors.name``.
+Nested objects become columns with dotted names, such as ``contact.email``. A list of objects becomes a column of lists, such
+as ``authors.name``.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ id _id docid doc_id pageid title text content contents passage document
 url name label author year date source question query answer answers
 """
 NAMES_OF_COLUMNS = frozenset(_NAMES.split())
-"""Names that identify the header of another kind of table: two of three fields are among them."""
+"""Column names of other kinds of table. A first row with at least two of them is a header."""
 MAX_ROWS = 5_000_000
 ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
 STARTER_SCHOLARS, STARTER_TRIPLES = "starter-scholars", "starter-triples"
 FREQUENT, RARE = "frequent", "rare"
-"""``head_band`` of the tenth of entities that most triples name, and of the tenth that fewest name."""
+"""Bands of the 10% most and 10% least frequent entities."""
 
 Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table. ``columns``: of the first rows together. ``skipped``: bad rows that were left out."""
+    """A table. ``columns``: all columns of its first rows; ``skipped``: number of invalid rows."""
 
     name: str
     columns: tuple[str, ...]
@@ -50,17 +50,16 @@ class SourceTable:
 
     @property
     def key(self) -> str:
-        """The column that identifies the entity of a row; '' if none does, so that each row is an entity of its own."""
+        """The column that identifies an entity; '' if each row is an entity of its own."""
         return next(
             (name for name in ("id", "head", "person_id", "_id") if name in self.columns), ""
         )
 
 
 def places(reference: str, workspace: WorkspaceFolder) -> dict[str, Path]:
-    """Table → file, of ``NAME=FILE,…``, a file, a folder, or the name of a scholar table. Raises UsageError,
-    NotFoundError.
+    """Table → file, for ``NAME=FILE,…``, a file, a folder, or the name of a scholar table. Raises UsageError, NotFoundError.
 
-    An imported scholar table of the workspace is in SQLite; its three kinds are its tables.
+    An imported scholar table is stored in SQLite; its three kinds of record become three tables.
     """
     if not reference.strip():
         raise UsageError(
@@ -102,7 +101,7 @@ def places(reference: str, workspace: WorkspaceFolder) -> dict[str, Path]:
 
 
 def fingerprint_files(files: Mapping[str, Path]) -> str:
-    """Digest that changes with the files."""
+    """A digest that changes with any file."""
     stats = [
         (name, path.name, file.stat().st_size, file.stat().st_mtime_ns)
         for name, path in files.items()
@@ -216,7 +215,7 @@ def _csv(source: Source) -> Iterator[Row]:
 
 
 def _parse_list(field: str) -> Any:
-    """A CSV field; text that is a JSON list becomes a list."""
+    """Parse a CSV field that holds a JSON list; return any other field unchanged."""
     if field.startswith("[") and field.endswith("]"):
         with suppress(ValueError, RecursionError):
             return json.loads(field)
@@ -247,8 +246,8 @@ def _triples(source: Source, labels: Mapping[str, tuple[str, ...]]) -> Iterator[
 
 
 def _is_header(source: Source, line: int, parts: list[str]) -> bool:
-    """Return whether the first row of a file of triples is a header. Raises BadFileError for the header of another
-    table, such as a corpus."""
+    """Return whether the first row of triples is a header. Raises BadFileError for the header of another kind of table, such
+    as a corpus."""
     names = tuple(part.casefold() for part in parts)
     if len(NAMES_OF_COLUMNS.intersection(names)) > 1:
         raise BadFileError(
@@ -273,7 +272,7 @@ def _json(source: Source, name: str) -> Iterator[Row]:
 
 
 def _flat(row: Mapping[str, Any], before: str = "") -> Row:
-    """Nested objects as columns with dotted names.
+    """The row with nested objects flattened into dotted columns.
 
     >>> _flat({"a": 1, "b": {"c": 2}, "d": [{"e": 3}, {"e": 4}]})
     {'a': 1, 'b.c': 2, 'd.e': [3, 4]}

@@ -1,4 +1,4 @@
-"""A template: a question with columns in braces, the place of its answer, and conditions on its rows."""
+"""A template: a question with columns in braces, the location of its answer, and conditions on the rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _INDEX = re.compile(r"(.+)\[(-?\d+)\]$")
 
 
 class Join(Strict):
-    """The rows of ``table`` whose column ``right`` equals (or contains) the value of ``left``, as columns ``name.…``."""
+    """A join with ``table``: ``right_column`` equals ``left_column`` of the base rows; a list matches by any element. The
+    joined columns are called ``name.…``."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -39,7 +40,7 @@ class Join(Strict):
 
     @property
     def left_column(self) -> str:
-        """The column of the rows so far."""
+        """The column of the base rows."""
         return self.on.partition("=")[0].strip()
 
     @property
@@ -51,11 +52,11 @@ class Join(Strict):
 class Template(Strict):
     """A template.
 
-    ``question``: text with ``{column}``; ``answer``: a column, or text with columns; ``where``: column → required
-    value. ``several``: treatment of a question with several answers; ``best``: a numeric column, with ``-`` before it
-    for the largest, whose first row answers; ``count``: the number of answers is the answer. ``strata``: column → value
-    → number of questions. A column may end with the position of one of its values, ``authors.name[0]``; rows that have
-    the value at another position are not searched.
+    ``question``: text with ``{column}``; ``answer``: a column, or text with columns in braces; ``where``: column → required
+    value. ``several``: the policy for a question with several matches. ``best``: a numeric column; the row with its smallest
+    value gives the answer, or the largest with a leading ``-``. ``count``: the answer is the number of answers. ``strata``:
+    column → value → number of questions. A column may select one element of a list, as in ``authors.name[0]``; rows with the
+    value at another position do not match.
     """
 
     model_config = ConfigDict(frozen=True, str_strip_whitespace=True, coerce_numbers_to_str=True)
@@ -88,12 +89,12 @@ class Template(Strict):
 
     @property
     def question_columns(self) -> tuple[str, ...]:
-        """Columns in the question's braces, each once."""
+        """The distinct columns in the question's braces."""
         return tuple(dict.fromkeys(PLACE.findall(self.question)))
 
     @property
     def answer_columns(self) -> tuple[str, ...]:
-        """Columns in the answer's braces, each once; an answer without braces is itself a column."""
+        """The distinct columns in the answer's braces; an answer without braces is itself a column."""
         columns = PLACE.findall(self.answer) if "{" in self.answer else [self.answer]
         return tuple(dict.fromkeys(columns))
 
@@ -137,7 +138,7 @@ def parse_template(
     row: Any, tables: list[str], own_id: str, where: str, more: str = ""
 ) -> Template:
     """A template from JSON, with ``own_id`` if it has no id; ``check`` checks its columns. Raises BadFileError about
-    ``where``; ``more`` ends its sentence about a wrong part."""
+    ``where``; ``more`` is appended to the message about an invalid part."""
     template = parse_entry(Template, row, where, more)
 
     def resolve(join: Join) -> Join:
@@ -195,7 +196,7 @@ def _check_column(template: Template, column: str, columns: list[str], where: st
 
 
 def split_index(column: str) -> tuple[str, int | None]:
-    """A column and the position of one of its values, None for all.
+    """(column, position of the selected element, or None for all).
 
     >>> split_index("authors.name[0]"), split_index("name")
     (('authors.name', 0), ('name', None))
