@@ -1,4 +1,4 @@
-"""The entry of KILT with the tables of RaLLe, and their plots."""
+"""Registration of KILT with RaLLe's tables and their plots."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from rallebench.workspace.paths import WorkspaceFolder
 def prepare_chain(
     request: ExperimentRequest[WorkspaceFolder], s: KiltAskingSettings, kilt_set: KiltSet, mode: str
 ) -> Chain | None:
-    """The checked chain of a set with its model and retriever; None if the set has no such chain.
+    """The checked chain of a set, with its model and retriever; None if the set has no such chain.
 
-    With ``compat=original`` a title ends at its first comma, as in RaLLe's files. Raises UsageError for a missing part.
+    With ``compat=original``, a title ends at its first comma, as in RaLLe's files. Raises UsageError for a missing part.
     """
     linking = kilt_set.task == "linking"
     if mode == PLAIN and not linking:
@@ -49,13 +49,13 @@ def prepare_chain(
 def _chain(
     request: ExperimentRequest[WorkspaceFolder], s: KiltAskingSettings, kilt_set: KiltSet, mode: str
 ) -> Chain | None:
-    """The unchanged chain: RaLLe's own, from the user's copy, or ours."""
+    """The chain before any changes: RaLLe's own, from the user's copy, or ours."""
     workspace = request.workspace
     if (copy := open_copy(s.prompts)) is not None:
         name = f"{mode}/{kilt_set.name}"
         if name not in copy:
             return None
-        copy.read(name)  # raises BadFileError for a file that is missing
+        copy.read(name)  # raises BadFileError for a missing file
         theirs: Chain = workspace.chain(str(copy.path(name)))
         return theirs
     written = kilt_set.chains.get(mode)
@@ -72,7 +72,7 @@ def _chain(
 
 
 def open_copy(own: str) -> OriginalCopy | None:
-    """The user's copy of RaLLe's repository, None without one. Raises BadFileError for another folder."""
+    """The user's copy of RaLLe's repository; None if not given. Raises BadFileError for any other folder."""
     if not own:
         return None
     copy = copy_in(Path(own).expanduser().resolve(), Path(__file__).parent)
@@ -84,7 +84,7 @@ def open_copy(own: str) -> OriginalCopy | None:
 
 
 def wording_in(own: str, pairs: Iterable[tuple[str, str]]) -> Wording:
-    """Wording of the prompts of the chains of these (set, way); ``own``: a copy of RaLLe's repository, or ''."""
+    """The wording of the prompts in the chains for these (set, way) pairs. ``own``: a copy of RaLLe's repository, or ''."""
     copy = open_copy(own)
     if copy is None:
         return SHIPPED

@@ -1,7 +1,6 @@
-"""KILT's scores of a prediction file against a gold file, in the structure that KILT and RaLLe print.
+"""KILT's scores of a prediction file against a gold file, structured like the output of KILT and RaLLe.
 
-A prediction becomes an episode with this result, so that scoring a run's file and scoring the run itself are the same
-computation.
+Each prediction becomes an episode with this result, so that a run and its prediction file are scored by the same code.
 """
 
 from __future__ import annotations
@@ -42,21 +41,21 @@ def score_kilt(
 ) -> dict[str, Any]:
     """KILT's records with one output each, scored against ``gold``; RaLLe's ``output_reduced.jsonl`` is such a file.
 
-    Returns ``{"kilt", "downstream", "retrieval", "n", …}``: fractions 0..1, means over all gold
-    records. ``downstream`` (and ``kilt``) is None if no gold record has an answer or no prediction
-    gives one; ``retrieval`` (and ``kilt``) is None if no gold record names a page; ``notes`` says
-    which and why. Counts: ``n`` gold records; ``n_without_answer`` of them accept no answer and are
-    left out of the downstream means (KILT's own script fails there); ``n_without_provenance`` name
-    no page and score 0 in retrieval; ``n_empty_answer`` predictions are empty and score 0, except
-    in ``has_answer``, whose mean is over ``n_has_answer`` non-empty ones as in RaLLe;
-    ``has_answer_all`` is over ``n_has_answer_all``.
+    Returns ``{"kilt", "downstream", "retrieval", "n", …}``: fractions 0..1, as means over all gold records. ``downstream``
+    (and ``kilt``) is None if no gold record has an answer or no prediction gives one. ``retrieval`` (and ``kilt``) is None if
+    no gold record names a page. ``notes`` gives the reason.
 
-    ``rank_keys`` name the provenance fields that make an id in ``retrieval`` (KILT-* is always by
-    page). ``compat="original"``: a gold element whose provenance list is there but names no id counts
-    as an evidence set that cannot be found, as in KILT's script; it lowers recall.
+    Counts: ``n`` gold records. ``n_without_answer`` of them accept no answer and are left out of the downstream means (KILT's
+    own script fails on them). ``n_without_provenance`` name no page and score 0 in retrieval. ``n_empty_answer`` predictions
+    are empty and score 0, except in ``has_answer``, whose mean covers the ``n_has_answer`` non-empty predictions, as in RaLLe.
+    ``has_answer_all`` covers ``n_has_answer_all`` predictions.
 
-    Raises BadFileError for a bad file, MismatchError if the two files do not belong together, and
-    UsageError for a bad ``ks`` or ``rank_keys`` and where ``gold`` is None.
+    ``rank_keys`` name the provenance fields that make up an id in ``retrieval`` (KILT-* always uses pages).
+    ``compat="original"``: a gold element with a provenance list but no id counts as an unreachable evidence set, as in KILT's
+    script, and lowers recall.
+
+    Raises BadFileError for a bad file, MismatchError if the two files do not belong together, and UsageError for a bad ``ks``
+    or ``rank_keys`` or a missing ``gold``.
     """
     if gold is None:
         raise UsageError(
@@ -96,7 +95,7 @@ def score_kilt(
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A gold record and its prediction, with evidence and hits by page and by the rank keys; ``answer`` is None where the key is
+    """A gold record and its prediction, with evidence and hits by page and by the rank keys. ``answer``: None if the key is
     absent."""
 
     qid: str
@@ -119,7 +118,7 @@ def _check_settings(ks: Sequence[int], rank_keys: Sequence[str]) -> None:
 
 
 def _records(path: Path, rule: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """(place in words, id, record) of every record. Raises BadFileError for a repeated id; ``rule`` ends its sentence."""
+    """(location in words, id, record) of every record. Raises BadFileError for a repeated id; ``rule`` ends the message."""
     lines: dict[str, int] = {}
     for number, record in Source(path).objects():
         where = f"{path}, line {number}"
@@ -132,7 +131,7 @@ def _records(path: Path, rule: str) -> Iterator[tuple[str, str, Mapping[str, Any
 def _read_truths(
     path: Path, rank_keys: tuple[str, ...], compat: Compat
 ) -> dict[str, tuple[Gold, Gold]]:
-    """Id → evidence by page, and by the rank keys."""
+    """Id → evidence by page and by the rank keys."""
     truths = {}
     for where, qid, record in _records(path, "ids must be unique"):
         by_page = read_gold(record, where)
@@ -146,7 +145,7 @@ def _read_truths(
 
 
 def _has_hollow_set(record: Mapping[str, Any], rank_keys: tuple[str, ...], where: str) -> bool:
-    """Return whether an output element has a provenance list without any id."""
+    """Return whether an output element has a provenance list without ids."""
     return any(
         element.get("provenance") is not None
         and not any(
@@ -181,7 +180,7 @@ def _episode(
     rank_keys: Sequence[str],
     where: str,
 ) -> Episode:
-    """An episode of one retrieval with these items as hits, and this answer."""
+    """An episode with this answer and one retrieval with these items as hits."""
     passages = (
         Passage(
             doc_id=_text(item.get("doc_id")),
@@ -206,7 +205,7 @@ def _text(value: Any) -> str:
 def _align(
     truths: Mapping[str, tuple[Gold, Gold]], guesses: Mapping[str, Any], gold: Path, guess: Path
 ) -> list[_Pair]:
-    """Each gold record with its prediction, in gold order. Raises MismatchError for a record without one."""
+    """Each gold record with its prediction, in gold order. Raises MismatchError for a record without a prediction."""
     missing = [qid for qid in truths if qid not in guesses]
     if missing:
         raise MismatchError(
@@ -242,7 +241,7 @@ def _first(ids: Sequence[str], most: int = 5) -> str:
 
 
 def _means(names: Sequence[str], pairs: Sequence[_Pair]) -> dict[str, float]:
-    """Means over the scored records; 0.0 without any, as KILT prints."""
+    """The means over the scored records; 0.0 without scored records, as in KILT's output."""
     scores = {name: metric(name).value for name in names}
     return {
         name: _mean(score(pair.episode, pair.gold) for pair in pairs)

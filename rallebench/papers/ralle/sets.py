@@ -1,9 +1,9 @@
-"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252) as RaLLe names and scores them (arXiv:2308.10633), and
-their files.
+"""KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252), with RaLLe's names and scores (arXiv:2308.10633), and their
+files.
 
-``sets.json`` holds them, with the rows and bytes of the official files. Of TriviaQA, KILT gives only ids; its script
-joins the questions to a file of unpublished size. WNED and CWEB have one file with answers, which serves as both
-splits.
+``sets.json`` contains the sets, with the number of rows and bytes of the official files. For TriviaQA, KILT provides only ids;
+its script adds the questions, and the size of the resulting file is not published. WNED and CWEB each have one file with
+answers, used for both splits.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ TASKS: Mapping[str, str] = {
 }
 PLAIN = "retrieve-plain"
 MODES = ("read", "closed-book", "retrieve", PLAIN, "three-action")
-"""Ways to answer a set: ``retrieve`` exists for all sets, the others need a chain of the set. PLAIN: entity linking
-retrieves by the whole text, as in RaLLe's rows without REWRITE-EL; the query of other sets is the same."""
+"""The ways to answer a set. ``retrieve`` is available for all sets; every other way needs its own chain. PLAIN applies to
+entity linking: it retrieves with the whole text, like RaLLe's rows without REWRITE-EL. The queries of other sets do not
+change."""
 MARKS: Mapping[str, tuple[str, ...]] = {
     "linking": ("[START_ENT]", "[END_ENT]"),
     "slots": ("[SEP]",),
 }
-"""Task → the marks in every input of it."""
+"""Task → the marks present in every input."""
 VERDICTS = frozenset({"SUPPORTS", "REFUTES"})
 
 
 @dataclass(frozen=True, slots=True)
 class KiltSet:
-    """A set. ``name``: as in ``kilt-nq``; ``label``: in RaLLe's tables; ``stem``: beginning of KILT's file names.
-    ``headline``: the reported metric. ``rows``, ``size`` in bytes: split → of the official file, if known.
-    ``chains``: way → chain."""
+    """A set. ``name``: as in ``kilt-nq``; ``label``: in RaLLe's tables; ``stem``: start of KILT's file names. ``headline``:
+    the reported metric. ``rows``, ``size`` (bytes): split → value for the official file, if known. ``chains``: way → chain."""
 
     name: str
     label: str
@@ -58,16 +58,16 @@ class KiltSet:
 
     @property
     def variant(self) -> str:
-        """KILT's variant of the headline, which counts only if the gold pages were found."""
+        """KILT's variant of the headline metric, which counts an answer only if the gold pages were found."""
         return f"KILT-{self.headline}"
 
     @property
     def short(self) -> bool:
-        """True if its answers are short, so that ``has_answer`` is meaningful."""
+        """True for short answers, the only ones for which ``has_answer`` is meaningful."""
         return self.task not in ("long", "dialogue")
 
     def file_name(self, split: str) -> str:
-        """The official file of a split; of a set with one file that one.
+        """The official file of a split; for a set with a single file, that file.
 
         >>> SETS["nq"].file_name("dev"), SETS["wnwi"].file_name("train")
         ('nq-dev-kilt.jsonl', 'wned-dev-kilt.jsonl')
@@ -85,7 +85,7 @@ SETS: Mapping[str, KiltSet] = {
 
 
 def find_set(written: str) -> KiltSet:
-    """A set by its name, RaLLe's label or KILT's stem, in any case. Raises UsageError.
+    """The set with this name, RaLLe label or KILT stem, ignoring case. Raises UsageError.
 
     >>> find_set("T-REx").name, find_set("hotpotqa").name
     ('trex', 'hopo')
@@ -98,7 +98,7 @@ def find_set(written: str) -> KiltSet:
 
 
 def find_sets(written: str) -> tuple[KiltSet, ...]:
-    """Several sets, in RaLLe's order, each once; () for an empty text. Raises UsageError.
+    """The sets in a list, without duplicates, in RaLLe's order; () for an empty text. Raises UsageError.
 
     >>> [kilt_set.label for kilt_set in find_sets("nq, FEV")]
     ['FEV', 'NQ']
@@ -114,7 +114,8 @@ def find_sets(written: str) -> tuple[KiltSet, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of a set. ``rows``: of the whole file; ``differs``: its difference from the official file, or ''."""
+    """The questions of a set. ``rows``: number in the whole file; ``differs``: its difference from the official file, or
+    ''."""
 
     kilt: KiltSet
     name: str
@@ -132,10 +133,10 @@ def question_files(
     file: str,
     split: str,
 ) -> dict[str, tuple[str, Path]]:
-    """Set name → (name, file) of its questions: those of the setting ``file``, the rest from the folder ``data``.
+    """Set name → (name, file) of its questions, from the setting ``file`` or otherwise the folder ``data``.
 
-    Without ``sets``: all that exist. ``file``: a file or a dataset, with several sets ``nq=FILE,hopo=FILE``; for one
-    set ``data`` may also be a file. Raises UsageError, NotFoundError.
+    Without ``sets``: all sets that exist. ``file``: a file or a dataset; for several sets, ``nq=FILE,hopo=FILE``. For a single
+    set, ``data`` may also be a file. Raises UsageError, NotFoundError.
     """
     workspace, folder = request.workspace, None
     if data.strip():
@@ -218,7 +219,7 @@ def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
 def read(
     kilt_set: KiltSet, name: str, path: Path, split: str, limit: int | None = None
 ) -> Questions:
-    """The first ``limit`` questions; all rows are checked. Raises BadFileError for questions of another kind."""
+    """The first ``limit`` questions. All rows are checked. Raises BadFileError for questions of another kind."""
     examples: list[Example] = []
     rows = 0
     for example in read_examples(path, form="kilt"):
@@ -236,7 +237,7 @@ def read(
 
 
 def _problem(kilt_set: KiltSet, example: Example) -> str:
-    """Reason why the question cannot be of this set, or ''."""
+    """The reason why a question cannot belong to this set, or ''."""
     text, answers = example.question.text, example.gold.answers
     own = MARKS.get(kilt_set.task, ())
     places = [text.find(mark) for mark in own]
@@ -256,7 +257,7 @@ def _problem(kilt_set: KiltSet, example: Example) -> str:
 
 
 def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
-    """Difference of a file from KILT's own, in one sentence; '' if it may be KILT's own."""
+    """The difference between a file and KILT's own, in one sentence; '' if the file may be KILT's own."""
     split = split if split in kilt_set.rows else "dev"
     official = f"KILT's {kilt_set.file_name(split)}"
     if rows != kilt_set.rows[split]:

@@ -21,7 +21,7 @@ class KiltDataSettings:
 
 @dataclass(frozen=True, slots=True)
 class KiltAskingSettings:
-    """Settings of the ways of answering."""
+    """The settings for answering."""
 
     split: str = declare_text("", "dev", "train")
     mode: str = declare_list(
@@ -45,7 +45,7 @@ class KiltAskingSettings:
 
     @property
     def original(self) -> bool:
-        """True if chains answer and count as RaLLe's code does."""
+        """True if chains answer and count like RaLLe's code."""
         return self.compat == "original"
 
 

@@ -1,9 +1,8 @@
-"""KILT's eleven sets as suites (Petroni et al. 2021, arXiv:2009.02252), with RaLLe's chains and tables
-(arXiv:2308.10633).
+"""Suites for KILT's eleven sets (Petroni et al. 2021, arXiv:2009.02252), with RaLLe's chains and tables (arXiv:2308.10633).
 
-``kilt-nq`` and its siblings are one set; ``kilt`` is several, with the macro-average. Every set and way of answering is
-a run of a chain like any other. ``compat=original`` answers and counts as RaLLe does: a linked title ends at its first
-comma, and has_answer is over non-empty answers.
+``kilt-nq`` and its siblings have one set each; ``kilt`` combines several, with their macro-average. Each combination of set
+and way is an ordinary chain run. ``compat=original`` answers and counts like RaLLe: a linked title ends at its first comma,
+and has_answer covers only non-empty answers.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from rallebench.workspace.flows import chain_flow
 from rallebench.workspace.paths import WorkspaceFolder
 
 NAMED_BY = ("datasets", "file", "mode", "retriever", "k")
-"""Settings in the default names of runs."""
+"""Settings used in the default names of runs."""
 
 
 @KILT.suite("kilt", form=dataclass_form(KiltSettings), named_by=NAMED_BY)
@@ -75,7 +74,7 @@ def _answer_sets(
     settings: SetSettings | KiltSettings,
     sets: Sequence[KiltSet],
 ) -> Experiment:
-    """All sets in all ways, one after another; everything is read and checked before the first run."""
+    """Answer all sets in all ways, one after another. Everything is read and checked before the first run."""
     s, folder = settings.asking, settings.folder
     bracket = "has_answer" if s.original else "has_answer_all"
     modes = values_in("mode", s.mode, Setting(str, "", choices=MODES, required=True))
@@ -134,7 +133,7 @@ HEADS = {"em": "EM", "f1": "F1", "rougel": "ROUGE-L", "Rprec": "R-precision"}
 
 
 def _why(split: str, questions: Questions, n: int) -> str:
-    """Reason why RaLLe's figures are not comparable, or ''."""
+    """The reason why RaLLe's figures are not comparable, or ''."""
     kilt_set = questions.kilt
     if questions.differs:
         return f"{questions.path.name} is not KILT's file of {kilt_set.label}"
@@ -165,7 +164,7 @@ def _chains(
     names: Iterable[str],
     modes: Sequence[str],
 ) -> tuple[dict[tuple[str, str], Chain], list[str]]:
-    """(set and way → its chain, a sentence for each set without a chain). Raises UsageError if none has one."""
+    """((set, way) → chain, one sentence per set without a chain). Raises UsageError if no set has a chain."""
     pairs = [(name, mode) for name in names for mode in modes]
     chains = {pair: prepare_chain(request, s, SETS[pair[0]], pair[1]) for pair in pairs}
     without = [
@@ -187,7 +186,7 @@ def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequ
     flow = chain_flow(chain)
     answers = [kilt_set.headline, kilt_set.variant, *([bracket] if kilt_set.short else [])]
     if mode == "closed-book" and kilt_set.name == "nq":
-        answers += CLOSED_NQ.values()  # RaLLe's Table 7 counts as its code does
+        answers += CLOSED_NQ.values()  # RaLLe's Table 7 counts like its code
     pages = ["Rprec", "recall@5"] if flow.retrievers else []
     retrieves = mode in ("retrieve", PLAIN)
     names = _possible([*dict.fromkeys(answers if not retrieves else []), *pages], have)
@@ -204,7 +203,7 @@ def _run(questions: Questions, mode: str, chain: Chain, bracket: str) -> RunRequ
 
 
 def _possible(names: Sequence[str], have: Mapping[str, int], retrieved: bool = False) -> list[str]:
-    """Metrics for which the questions have gold; ``retrieved``: without metrics of answers."""
+    """The metrics with gold in the questions; ``retrieved``: without answer metrics."""
     possible = []
     for name in names:
         needs = str(metric(name).traits.get("needs", "")).split("+")

@@ -1,7 +1,7 @@
-"""RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, with the printed figures below ours.
+"""RaLLe's tables: headline metrics, KILT's variants, retrieval, speed and memory, with printed figures below ours.
 
-RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are of KILT's dev files over all of Wikipedia. A printed figure is
-in the column of its own set. A printed average is below ours only if both are over the same sets.
+RaLLe's figures (Hoshi et al. 2023, arXiv:2308.10633) are for KILT's dev files over all of Wikipedia. A printed figure is in
+the column of its set. A printed average is shown below ours only if both cover the same sets.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ _SPEED = (
 
 @dataclass(frozen=True, slots=True)
 class SetResult:
-    """The result of a set in one way. ``why``: reason why RaLLe's figures of the set are not comparable, or ''."""
+    """The result of a set answered in one way. ``why``: the reason why RaLLe's figures for the set are not comparable, or
+    ''."""
 
     kilt: KiltSet
     mode: str
@@ -60,8 +61,8 @@ Cells = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line for each way of answering: its metric (see ``set_metric``), the printed rows (name, cells) below ours, and
-    the end of its name."""
+    """A table row for each way to answer: its metric (see ``set_metric``), the printed rows (name, cells) below ours, and a
+    suffix for its name."""
 
     metric: str
     printed: Sequence[tuple[str, Cells]]
@@ -69,13 +70,13 @@ class Line:
 
 
 def answers(block: str, *, has_answer: bool = False) -> Cells:
-    """Scores of RaLLe's chain, or its ``has_answer``. ``block``: ``downstream``, or ``KILT`` for KILT's variant."""
+    """The scores of RaLLe's chain, or its ``has_answer``. ``block``: ``downstream``, or ``KILT`` for KILT's variant."""
     table = published_table("ralle_table2")
     return table.shares(table.row(SYSTEM, block=block), brackets=has_answer)
 
 
 def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
-    """(retriever, scores) of RaLLe's retrievers; ``linking``: also without REWRITE-EL, which changes only the
+    """(retriever, scores) of RaLLe's retrievers. ``linking``: include results without REWRITE-EL, which affects only the
     entity-linking sets."""
     published = published_table(table)
     for row in published.rows:
@@ -86,8 +87,8 @@ def retrieval(table: str, linking: bool) -> Iterator[tuple[str, Cells]]:
 def result_tables(
     results: Sequence[SetResult], llm: str, retriever: str, bracket: str, differs: str = ""
 ) -> tuple[Table, ...]:
-    """The tables with one of our figures. ``bracket``: the reported has_answer; ``differs``: differences from RaLLe's
-    figures, in sentences."""
+    """The tables with at least one of our figures. ``bracket``: the reported has_answer; ``differs``: differences from RaLLe's
+    setup, in sentences."""
     sets, name = _sets(results), llm or "no model"
     labels = {
         label: ", ".join(kilt.label for kilt in sets if kilt.headline == metric)
@@ -126,15 +127,15 @@ OWN: Mapping[str, Sequence[tuple[str, str, Mapping[str, str]]]] = {
     ),
     "closed-book": (("ralle_table6", "headline", {}),),
 }
-"""Way → RaLLe's tables of it: (table, metric, settings of its rows)."""
+"""Way → RaLLe's tables for it: (table, metric, settings of its rows)."""
 CLOSED_NQ = {"EM": "em", "has_answer": "has_answer", "f1": "f1"}
-"""Column of RaLLe's table of models without documents on NQ → our metric; has_answer is over non-empty answers."""
+"""Column of RaLLe's NQ table for models without documents → our metric; has_answer covers only non-empty answers."""
 
 
 def own_rows(
     results: Sequence[SetResult], llm: str, retriever: str, differs: Sequence[str]
 ) -> list[OwnRow]:
-    """Our rows of RaLLe's tables, by way; sets outside of RaLLe have no cell."""
+    """Our rows for RaLLe's tables, by way. Sets that differ from RaLLe's have no cell."""
     rows = []
     for mode in dict.fromkeys(answered.mode for answered in results):
         of_mode = [answered for answered in results if answered.mode == mode]
@@ -162,7 +163,8 @@ MACHINE = "Seconds and memory are of this machine, RaLLe's of four A100 GPUs wit
 def _cost_rows(
     of_mode: Sequence[SetResult], alike: Sequence[SetResult], why: str, differs: Sequence[str]
 ) -> Iterator[OwnRow]:
-    """Rows of a way in RaLLe's tables of seconds and memory; the means of Table 4 are over all eleven sets or left out."""
+    """The rows of one way for RaLLe's tables of seconds and memory. The means in Table 4 cover all eleven sets, or are
+    omitted."""
     flow = of_mode[0].result.request.flow
     names = [kind for kind, of in (("retrieval", flow.retrievers), ("generation", flow.llms)) if of]
     block = " + ".join(names) if "retrieval" in names else "closed-book"
@@ -187,12 +189,12 @@ def _cost_rows(
 
 
 def _together(result: RunResult) -> float | None:
-    """Seconds per question of all its retrievals and generations."""
+    """Seconds per question for all its retrievals and generations."""
     return _sum(_seconds(result, kind) for kind in (Retrieve, Generate))
 
 
 def result_figures(results: Sequence[SetResult]) -> tuple[Figure, ...]:
-    """Headline and R-precision over the sets, a series for each way."""
+    """Headline metric and R-precision over the sets, with one series per way."""
     figures = []
     for title, metric in (("Headline metric", "headline"), ("R-precision", "Rprec")):
         series = {
@@ -213,8 +215,8 @@ def averages(results: Sequence[SetResult], bracket: str) -> dict[str, dict[str, 
 
 
 def set_metric(kilt: KiltSet, name: str) -> str:
-    """The metric behind ``name`` in a set: ``headline`` and its KILT variant ``KILT`` differ by set; '' for has_answer
-    of long answers."""
+    """The metric for ``name`` in a set. ``headline`` and ``KILT``, its KILT variant, depend on the set; '' for has_answer with
+    long answers."""
     if name.startswith("has_answer") and not kilt.short:
         return ""
     return {"headline": kilt.headline, "KILT": kilt.variant}.get(name, name)
@@ -223,7 +225,8 @@ def set_metric(kilt: KiltSet, name: str) -> str:
 def _table(
     title: str, results: Sequence[SetResult], name: str, lines: Sequence[Line], note: str
 ) -> Table:
-    """A column per set; the ways in which the first line has a value, then the printed rows of every line."""
+    """A table with one column per set: the ways with a value of the first line's metric, then the printed rows of every
+    line."""
     sets = _sets(results)
     several = len(sets) > 1
     comparable = {answered.kilt.label for answered in results if not answered.why}
@@ -250,7 +253,7 @@ def _table(
 def _cells(
     results: Sequence[SetResult], sets: Sequence[KiltSet], mode: str, metric: str
 ) -> list[Estimate | None]:
-    """The means of a way, a cell a set. Sets whose query is the same without REWRITE-EL have the value of ``retrieve``."""
+    """The means of one way, one cell per set. Sets whose query does not depend on REWRITE-EL use the value of ``retrieve``."""
     means = {kilt.name: mean for kilt, mean in _means(results, mode, metric)}
     if mode == PLAIN:
         means = {kilt.name: mean for kilt, mean in _means(results, "retrieve", metric)} | means
@@ -260,7 +263,7 @@ def _cells(
 def _change(
     without: Sequence[Estimate | None], rewritten: Sequence[Estimate | None], several: bool
 ) -> tuple[float | None, ...]:
-    """The differences of two rows in the sets that differ, and of their averages; () where nothing can be compared."""
+    """The differences between two rows, for the sets that differ and for the averages; () if nothing is comparable."""
     pairs = [(_value(plain), _value(base)) for plain, base in zip(without, rewritten)]
     if any(base is None and plain is not None for plain, base in pairs):
         return ()
@@ -273,8 +276,8 @@ def _change(
 def printed_row(
     name: str, sets: Sequence[KiltSet], cells: Cells, ours: Sequence[tuple[Any, ...]]
 ) -> tuple[Any, ...]:
-    """RaLLe's row, by the labels of sets. Its average is over the sets that ours are over, None where ours differ in that; the
-    printed average is of all eleven."""
+    """RaLLe's row, by set label. Its average covers the same sets as ours, or is None if our rows differ in their sets. For
+    all eleven sets, it is the printed average."""
     row = (name, *(cells.get(kilt.label) for kilt in sets))
     if len(sets) == 1:
         return row
@@ -294,7 +297,7 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
     for answered in results:
         result, flow = answered.result, answered.result.request.flow
         seconds = [_seconds(result, kind) for kind in (Retrieve, Generate)]
-        memory = [  # None where nothing was loaded for it, or elsewhere
+        memory = [  # None if nothing was loaded for it, or if it runs elsewhere
             _sum(result.memory[name] / GB for name in names if result.memory.get(name))
             for names in (flow.retrievers, flow.llms)
         ]
@@ -314,7 +317,7 @@ def _speed(results: Sequence[SetResult], retriever: str) -> Table:
 
 
 def _query_tokens(result: RunResult) -> float | None:
-    """Mean number of tokens of the queries; None where nothing was retrieved."""
+    """Mean number of tokens per query; None without retrieval."""
     counts = [
         step.reply.embedding_tokens or len(tokenize(step.request.query))
         for episode in result.episodes.values()
@@ -325,13 +328,13 @@ def _query_tokens(result: RunResult) -> float | None:
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    """Of the known values; None without any."""
+    """The sum of the known values; None if there are none."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 
 def _printed_speed(sets: Sequence[KiltSet]) -> Iterator[tuple[Any, ...]]:
-    """RaLLe's retrievers: seconds a question, and GB of memory where they are printed, over 22.2 million passages."""
+    """RaLLe's retrievers over 22.2 million passages: seconds per question, and memory in GB if printed."""
     seconds = published_table("ralle_table9")
     for row in published_table("ralle_table4").rows:
         if row.settings["block"] == "retrieval":
@@ -343,7 +346,7 @@ def _printed_speed(sets: Sequence[KiltSet]) -> Iterator[tuple[Any, ...]]:
 
 
 def _seconds(result: RunResult, kind: type) -> float | None:
-    """Seconds a question of these requests; None where there were none."""
+    """Seconds per question for this kind of request; None without such requests."""
     steps = [step for episode in result.episodes.values() for step in episode.steps]
     seconds = [step.seconds for step in steps if isinstance(step.request, kind)]
     return sum(seconds) / len(result.episodes) if seconds else None
@@ -356,13 +359,13 @@ def _sets(results: Sequence[SetResult]) -> list[KiltSet]:
 def _means(
     results: Sequence[SetResult], mode: str, metric: str
 ) -> list[tuple[KiltSet, Estimate | None]]:
-    """(set, its mean) of one way of answering."""
+    """(set, mean) for one way to answer."""
     own = [(answered.kilt, answered.result) for answered in results if answered.mode == mode]
     return [(kilt, result.means.get(set_metric(kilt, metric))) for kilt, result in own]
 
 
 def _modes(results: Sequence[SetResult], metric: str) -> list[str]:
-    """The ways in which the metric has a value for some set."""
+    """The ways with a value of the metric for at least one set."""
     modes = dict.fromkeys(answered.mode for answered in results)
     means = {mode: [mean for _, mean in _means(results, mode, metric)] for mode in modes}
     return [mode for mode in modes if _average(means[mode]) is not None]

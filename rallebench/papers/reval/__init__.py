@@ -1,1 +1,1 @@
-"""R-Eval (Tu et al. 2024): the grid of workflows, models and tasks, and logs in its form."""
+"""R-Eval (Tu et al. 2024): a grid of workflows, models and tasks, and logs in its form."""

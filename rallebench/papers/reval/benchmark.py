@@ -1,4 +1,4 @@
-"""The entry of R-Eval."""
+"""Registration of R-Eval."""
 
 from __future__ import annotations
 

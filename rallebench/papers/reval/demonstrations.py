@@ -1,7 +1,7 @@
-"""Demonstrations in the form of a workflow, drawn by the seed from the questions of a task that the run does not ask.
+"""Demonstrations in the form of a workflow. They are drawn by seed from a task's questions that the run does not ask.
 
-The file holds no steps, so they are made of its gold: the gold pages are searched one after another, if the file has
-their texts and the environment a search, and the answer ends the episode.
+The file contains no steps, so steps are made from the gold. Each gold page is searched in turn, if the file has its text and
+the environment has a search. The answer ends the episode.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from rallebench.workspace.flows import Agent
 
 SEARCH = "Search"
 MAX_PAGE_CHARACTERS = 600
-"""Most characters of a page in a demonstration."""
+"""The most characters of a page in a demonstration."""
 
 
 def draw_demonstrations(
     every: Sequence[Example], questions: Sequence[Example], number: int, seed: int, task: str
 ) -> tuple[Example, ...]:
-    """Draw ``number`` questions of the pool that are not asked, the same for the same seed. Raises UsageError if there
-    are fewer."""
+    """Draw ``number`` questions from the pool, excluding the questions to ask. The seed determines the draw. Raises UsageError
+    if too few remain."""
     if not number:
         return ()
     ids = {example.question.qid for example in questions}
@@ -41,7 +41,7 @@ def draw_demonstrations(
 
 
 def with_shots(agent: Agent, examples: Sequence[Example]) -> Agent:
-    """The agent with these demonstrations in place of its workflow's own; unchanged without any."""
+    """The agent with these demonstrations in place of its workflow's own; unchanged without demonstrations."""
     if not examples:
         return agent
     tools = agent.acting.make().tools if agent.acting else ()
@@ -50,7 +50,7 @@ def with_shots(agent: Agent, examples: Sequence[Example]) -> Agent:
 
 
 def make_shot(example: Example, tools: Sequence[ToolSpec] = ()) -> Shot:
-    """A question with its answer, and a step for each gold page that these tools can search."""
+    """A question with its answer, and a step for each gold page that can be found with these tools."""
     answer = next(iter(example.gold.answers), "")
     search = next((tool for tool in tools if tool.name == SEARCH), None)
     pages = _pages(example) if search else []
@@ -74,7 +74,7 @@ def make_shot(example: Example, tools: Sequence[ToolSpec] = ()) -> Shot:
 
 
 def _pages(example: Example) -> list[tuple[str, str]]:
-    """(title, beginning of its text) of the gold pages whose texts the record holds."""
+    """(title, beginning of the text) of each gold page with a text in the record."""
     outputs: Sequence[Any] = example.record.get("output") or ()
     items = [item for output in outputs for item in output.get("provenance") or ()]
     texts = {str(item["title"]): str(item["text"]) for item in items if item.get("text")}

@@ -1,5 +1,5 @@
-"""Grid of workflows, models and tasks (R-Eval's by name or number, or datasets): the possible pairs, and the reasons
-against the others."""
+"""A grid of workflows, models and tasks (R-Eval's tasks by name or number, or datasets): the possible combinations, and the
+reasons against the others."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ BELOW = ("", "data/KoLA2", "KoLA2")
 
 @dataclass(frozen=True, slots=True)
 class TaskQuestions:
-    """A task with its questions. ``environments``: those that fit, its own first; () if the set names none. ``pool``:
-    number of questions in the file; ``demonstrations``: those drawn from it as examples."""
+    """A task with its questions. ``environments``: suitable environments, its own first; () if the set names none. ``pool``:
+    number of questions in the file; ``demonstrations``: questions drawn from it as examples."""
 
     task: AgentTask
     dataset: str
@@ -47,11 +47,11 @@ class TaskQuestions:
 def read_tasks(
     request: ExperimentRequest[WorkspaceFolder], settings: RevalSettings, domain: str = ""
 ) -> list[TaskQuestions]:
-    """Read and check the named tasks, or all (of a ``domain``) whose questions exist. Raises UsageError, NotFoundError,
-    BadFileError.
+    """Read and check the named tasks, or all tasks (of a ``domain``) with available questions. Raises UsageError,
+    NotFoundError, BadFileError.
 
-    ``instances``: number of questions, drawn as R-Eval draws them; ``demonstrations``: number of others drawn as
-    examples; with ``compat=original`` only the first answer of the gold counts.
+    The setting ``instances`` is the number of questions, drawn like R-Eval's; ``demonstrations`` is the number of other
+    questions drawn as examples. With ``compat=original``, only the first gold answer counts.
     """
     files = _files(request, settings, domain)
     tasks = [_task(request, settings, name, path, form) for name, (path, form) in files.items()]
@@ -65,7 +65,7 @@ def read_tasks(
 def _files(
     request: ExperimentRequest[WorkspaceFolder], settings: RevalSettings, domain: str
 ) -> dict[str, tuple[Path, str]]:
-    """Dataset → (file, format, '' to recognise it), in R-Eval's order or as named."""
+    """Dataset → (file, format, or '' to detect it), in R-Eval's order or as named."""
     workspace, data = request.workspace, settings.data
     known, theirs = workspace.dataset_paths(), _in_folder(request, data)
     here = available(known)
@@ -102,7 +102,7 @@ def _files(
 def _in_folder(
     request: ExperimentRequest[WorkspaceFolder], data: str
 ) -> dict[str, tuple[Path, str]]:
-    """R-Eval's task → (file, format) in the folder ``data``, if one is given: R-Eval's own file, else the set as published."""
+    """R-Eval's task → (file, format) in the folder ``data``, if given: R-Eval's own file, otherwise the published set."""
     if not data:
         return {}
     folder = request.workspace.data(data, f"the folder of R-Eval's files, as in {TASKS[0].file}")
@@ -142,7 +142,7 @@ def _task(
 
 
 def _fitting(name: str, domain: str, env: str) -> tuple[str, ...]:
-    """The environments that fit a task of this domain whose records name ``env``."""
+    """The environments suitable for a task of this domain with records that name ``env``."""
     if find_task(name) is None and env not in (*DOMAINS, *DOMAINS.values()):
         return tuple(filter(None, [env]))
     return (DOMAINS[domain], "corpus-tools") if domain == "wiki" else (DOMAINS[domain],)
@@ -158,7 +158,7 @@ def _with_first_answer(example: Example) -> Example:
 
 @dataclass(frozen=True, slots=True)
 class GridCell:
-    """A cell of the grid. ``agent``: None if the cell is impossible, for the reason ``why``, a clause."""
+    """A cell of the grid. ``agent``: None for an impossible cell, with the reason in ``why`` (a clause)."""
 
     system: System
     questions: TaskQuestions
@@ -222,7 +222,7 @@ def grid(
 
 
 def _agent_settings(s: RevalSettings, workflows: Sequence[str]) -> dict[str, str]:
-    """Settings for the workflows and environments that have them."""
+    """The settings that the workflows and environments accept."""
     values: dict[str, str] = {}
     for pair in filter(None, map(str.strip, s.more.split(";"))):
         key, equals, value = (part.strip() for part in pair.partition("="))
@@ -251,7 +251,7 @@ def _cell(
     environments: Sequence[str],
     values: Mapping[str, str],
 ) -> GridCell:
-    """The cell with its agent, which gets those ``values`` for which it has settings."""
+    """The cell with its agent, which receives the ``values`` that it accepts as settings."""
     workflow = WORKFLOWS.entry(system.workflow)
     env = _env(questions, environments) if workflow.traits.get("needs_env") else ""
     cell = GridCell(system, questions, env)
@@ -260,7 +260,7 @@ def _cell(
     original = {"compat": "original"} if settings.original else {}
     theirs = ENVIRONMENTS.entry(env).form if env else {}
     own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
-    for key, value in values.items():  # settings named env.…, and settings that the workflow lacks
+    for key, value in values.items():  # env.… and settings unknown to the workflow
         name = key.removeprefix("env.")
         if name in theirs and (name != key or name not in workflow.form):
             own[f"env.{name}"] = value
@@ -279,7 +279,7 @@ def _cell(
 
 
 def wording_in(prompts: str, cells: Iterable[GridCell]) -> Wording:
-    """The wording of the prompts of all possible cells. Raises BadFileError for a folder that has none of them."""
+    """The wording of the prompts in all possible cells. Raises BadFileError for a folder without any of them."""
     names = {
         (FOLDER, name): None
         for cell in cells
@@ -290,7 +290,7 @@ def wording_in(prompts: str, cells: Iterable[GridCell]) -> Wording:
 
 
 def _env(questions: TaskQuestions, environments: Sequence[str]) -> str:
-    """The environment of a task, '' if none of the requested ones fits."""
+    """The environment of a task; '' if no requested one is suitable."""
     fitting = questions.environments
     if not environments:
         return fitting[0] if fitting else "wikipedia"
@@ -303,7 +303,7 @@ def _why_not(
     environments: Sequence[str],
     protocol: str,
 ) -> str:
-    """The reason against a cell, '' if it is possible."""
+    """The reason why a cell is impossible, or ''."""
     traits = WORKFLOWS.entry(cell.system.workflow).traits
     if traits.get("needs_env") and not cell.env:
         return f"it takes the environment {' or '.join(cell.questions.environments)}, not {', '.join(environments)}"

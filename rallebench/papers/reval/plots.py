@@ -1,4 +1,4 @@
-"""R-Eval's plots of our own grid: F1 by environment and level, kinds of error, F1 against seconds and tokens."""
+"""R-Eval's plots for our own grid: F1 by environment and level, kinds of error, and F1 against seconds and tokens."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rallebench.core.tables import Figure
 from rallebench.papers.reval.grid import GridCell
 
 TITLES = {"matching": "F1 by environment and level", "errors": "Errors", "deployment": "F1 against"}
-"""Aspect of the analysis → beginning of the titles of its plots."""
+"""Aspect of the analysis → start of its plot titles."""
 
 
 def task_run(cell: GridCell, result: RunResult, original: bool) -> TaskRun:
-    """A cell with the results of its questions, in the form of the analyses."""
+    """A cell with its question results, as expected by the analyses."""
     rows = tuple(
         summarize(example, result.episodes[example.question.qid], original=original)
         for example in cell.questions.examples
@@ -30,7 +30,7 @@ def task_run(cell: GridCell, result: RunResult, original: bool) -> TaskRun:
 def analysis_plots(
     cells: Sequence[GridCell], results: Mapping[str, RunResult], original: bool
 ) -> Iterator[Figure]:
-    """The plots of ``analyse``: a radar for each workflow, rings for each system, bubbles for each environment."""
+    """The plots of ``analyse``: a radar per workflow, rings per system, bubbles per environment."""
     runs = [task_run(cell, results[cell.label], original) for cell in cells]
     for aspect, beginning in TITLES.items():
         drawn = analyse(runs, aspect, AnalysisOptions(original)).figures

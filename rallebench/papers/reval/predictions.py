@@ -1,4 +1,4 @@
-"""``score --suite reval``: logs of R-Eval's own code, or of any other program in its form."""
+"""``score --suite reval``: logs written by R-Eval's code, or by any other program in the same form."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ Key = tuple[str, str]
 def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     """Score R-Eval's log (question, answer, prediction, reward, halted, error, scratchpad …) again.
 
-    ``gold``: its records (input, outputs), else the ``answer`` of each row counts. ``rewards_differ``: rows whose
-    reward differs from ours. ``errors``: R-Eval's taxonomy, counted as in its code and as in this project.
-    ``environment_failed``: rows without reward whose page or person was not found. Raises NotFoundError, BadFileError.
+    Answers come from the records in ``gold`` (input, outputs), or else from each row's ``answer``. ``rewards_differ``: number
+    of rows with rewards that differ from ours. ``errors``: R-Eval's error classes, counted as in its code and as in this
+    project. ``environment_failed``: number of rows without reward for which the page or person was not found. Raises
+    NotFoundError, BadFileError.
     """
     check_file(guess, "a log of R-Eval, a JSON object a line")
     rows = read_rows(guess)
@@ -77,7 +78,7 @@ def score_reval(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 def _golds(
     rows: Sequence[Mapping[str, Any]], guess: Path, gold: Path | None
 ) -> tuple[dict[Key, tuple[str, ...]], int, tuple[str, ...]]:
-    """((question, answer in the row) → answers that count, number of records without a row, notes)."""
+    """((question, answer in the row) → accepted answers, number of records without a row, notes)."""
     own = {(row["question"], row["answer"]): tuple(filter(None, [row["answer"]])) for row in rows}
     if gold is None:
         note = "The answers are those in the rows; give R-Eval's own file as the gold to be sure of them."

@@ -1,4 +1,4 @@
-"""Drawings of the tables that R-Eval prints."""
+"""Plots of R-Eval's printed tables."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ AXES = {
     "scholar KU": ("reval_table3", ("2-4",)),
     "scholar KA": ("reval_table3", ("3-5",)),
 }
-"""Axis of R-Eval's radars → the table and the tasks of its mean."""
+"""Axis of R-Eval's radars → the table and the tasks averaged for it."""
 
 
 def draw_levels(table: PublishedTable) -> Iterator[Figure]:
-    """R-Eval's radars: F1 by environment and level, a radar for each workflow, a polygon for each model, from both
-    tables of tasks."""
+    """R-Eval's radars from both task tables: F1 by environment and level, one radar per workflow and one polygon per model."""
     series: dict[str, dict[str, tuple[tuple[str, float], ...]]] = {}
     for row in table.rows:
         means = []
@@ -44,13 +43,15 @@ ERRORS = {
     "answer_match_percent": "AM",
     "tool_using_error_percent": "TE",
 }
-"""Fact in R-Eval's text → its class of answers."""
+"""Fact in R-Eval's text → class of answers."""
 RIGHT = ("EM", "AM")
 
 
 def draw_shares(table: PublishedTable) -> Iterator[Figure]:
-    """R-Eval's rings, for the shares that its text prints."""
-    from rallebench.analysis.agents.errors import CLASSES  # a list of tables imports no analysis
+    """R-Eval's rings, as far as its text gives their shares."""
+    from rallebench.analysis.agents.errors import (
+        CLASSES,
+    )  # avoid importing the analyses to list tables
 
     beginning = "error shares of "
     for row in table.rows:

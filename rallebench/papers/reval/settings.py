@@ -11,7 +11,7 @@ from rallebench.papers.common import declare_compat
 
 @dataclass(frozen=True, slots=True)
 class RevalSettings:
-    """Settings of the systems, their tasks and their behaviour."""
+    """The settings of the systems, their tasks and their behaviour."""
 
     workflows: str = declare_list(
         "react, pal, function-calling, dfsdt …, several with commas",
@@ -72,5 +72,5 @@ class RevalSettings:
 
     @property
     def original(self) -> bool:
-        """True if systems act and count as R-Eval's code does."""
+        """True if systems act and count like R-Eval's code."""
         return self.compat == "original"

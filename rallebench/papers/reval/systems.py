@@ -1,7 +1,7 @@
-"""R-Eval's systems (Tu et al. 2024, arXiv:2406.11681): workflow × language model × task, one table of scores and ranks.
+"""R-Eval's systems (Tu et al. 2024, arXiv:2406.11681): workflow × language model × task, in one table of scores and ranks.
 
-Every cell is a run of an agent like any other, so an interrupted grid resumes, and ``analyse`` takes its runs.
-``compat=original`` acts, parses and counts as R-Eval's code does: only the first of several answers is accepted.
+Each cell is an ordinary agent run, so an interrupted grid can be resumed and ``analyse`` accepts its runs. ``compat=original``
+acts, parses and counts like R-Eval's code, which accepts only the first of several answers.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _answer_cells(request: ExperimentRequest[WorkspaceFolder], domain: str) -> G
             if cell.label in runs:
                 results[cell.label] = yield runs[cell.label]
         except DiskError:
-            raise  # no other system could be stored
+            raise  # other systems could not be stored either
         except RalleError as error:
             failed[cell.label] = str(error)
         if cell is last[cell.system.llm]:
@@ -107,7 +107,7 @@ def _run(
     agent, questions = cell.agent, cell.questions
     assert agent is not None
     all_of_file = not settings.instances and questions.file.is_file()
-    whole = all_of_file and not settings.original  # the file says which questions
+    whole = all_of_file and not settings.original  # the file determines the questions
     sha256 = sha256_file(questions.file) if whole else ""
     return scored_run(
         cell.label,
@@ -171,7 +171,7 @@ def _report(
 
 UNPUBLISHED = "R-Eval has not published the 100 questions that it drew for each task"
 PRINTED = {"aminer": "reval_table3", "wiki": "reval_table5"}
-"""Domain → the paper's table of its tasks; the means over domains are in the first table."""
+"""Domain → the paper's table of its tasks; the first table also has the means over domains."""
 
 
 def _own_rows(
@@ -181,7 +181,7 @@ def _own_rows(
     leaderboard: Leaderboard,
     wording: Wording,
 ) -> Iterator[OwnRow]:
-    """A row of R-Eval's tables for each system, without figures: the paper's questions were never published."""
+    """A row per system for R-Eval's tables, without printed figures to compare: the paper's questions were never published."""
     first = "" if is_original(request) else "Every accepted answer counts, in the paper the first."
     corpus = "Ours act on a local corpus and table, the paper's on Wikipedia and AMiner."
     differs = differs_by(request, wording, first, corpus)
@@ -198,7 +198,7 @@ def _own_rows(
 def _endings(
     systems: Sequence[System], scored: Sequence[GridCell], results: Mapping[str, RunResult]
 ) -> Table:
-    """Reasons why the episodes of each system ended: a score of 0 does not show that a limit was always reached."""
+    """The reasons why each system's episodes ended. They show, for example, if scores of 0 are due to a limit."""
     counts = Counter(
         (cell.system, episode.outcome.stop_reason)
         for cell in scored
@@ -216,7 +216,7 @@ def _endings(
 
 
 def _pools(cells: Sequence[GridCell]) -> Table:
-    """Number of questions of each task, beside the paper's."""
+    """The number of questions for each task, beside the paper's."""
     printed = {row.settings["id"]: row.values["pool"] for row in published_table(POOLS).rows}
     known = {task.name: task for task in TASKS}
     rows: list[tuple[Cell, ...]] = []

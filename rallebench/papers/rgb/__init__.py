@@ -1,1 +1,1 @@
-"""RGB (Chen et al. 2023): its four tests, testbeds from an index, its own files of predictions."""
+"""RGB (Chen et al. 2023): its four tests, testbeds built from an index, and its own prediction files."""

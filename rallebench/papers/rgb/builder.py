@@ -1,6 +1,6 @@
-"""Records in RGB's form from the passages of a retriever: passages with the answer are positive, the others negative.
+"""Records in RGB's form from retrieved passages: passages with the answer are positive, the others negative.
 
-A false copy is a positive in which another answer of the same shape replaces the answer.
+A false copy is a positive with the answer replaced by another of the same shape.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ Row = dict[str, Any]
 
 
 def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
-    """A question with its documents, best first, grouped by the required answer that they contain at word boundaries.
-    Each text occurs once; a text with several answers goes to the smallest group."""
+    """A question with its documents, best first, grouped by the required answer that they contain as whole words. Each text is
+    used once; a text with several answers goes to the smallest group."""
     groups: list[list[str]] = [[] for _ in question.required]
     negative: list[str] = []
     for text in dict.fromkeys(texts):
@@ -55,7 +55,7 @@ def with_documents(question: RgbRecord, texts: Sequence[str]) -> RgbRecord:
 
 
 def record_row(record: RgbRecord) -> Row:
-    """A row of a base set; of an integration set if positives are grouped, of a fact set if there are false copies."""
+    """A row of a base set, of an integration set (if positives are grouped), or of a fact set (if there are false copies)."""
     row = {
         "id": record.id,
         "query": record.query,
@@ -92,8 +92,8 @@ def answer_shape(answer: str) -> str:
 
 
 def false_answers(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
-    """Question id → a false answer: its own, else that of another question of the same shape. Questions without one, or
-    with several required answers, are absent."""
+    """Question id → a false answer: the question's own, or the answer of another question with the same shape. Questions
+    without a false answer, or with several required answers, are absent."""
     single = [question for question in questions if len(question.required) == 1]
     shapes: dict[str, list[str]] = {}
     for answer in dict.fromkeys(question.required[0][0] for question in single):
@@ -102,7 +102,7 @@ def false_answers(questions: Sequence[RgbRecord]) -> Mapping[str, str]:
     for question in single:
         (aliases,) = question.required
         lowered = [alias.lower() for alias in aliases]
-        alike = [  # RGB's scoring cannot distinguish an answer from a part of it
+        alike = [  # RGB's scoring cannot tell an answer from a part of it
             other
             for other in shapes[answer_shape(aliases[0])]
             if not any(other.lower() in alias or alias in other.lower() for alias in lowered)
@@ -147,7 +147,7 @@ def testbed(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     questions, known = source.questions, _known_questions(request, s, source.questions)
     records: dict[str, RgbRecord] = {}
     result = yield _documents_run(s, source, records)
-    for question in questions:  # answers of an earlier session are not scored again
+    for question in questions:  # do not score the answers of an earlier session again
         if question.id in result.episodes and question.id not in records:
             records[question.id] = _with_hits(question, result.episodes[question.id])
     answered = [records[question.id] for question in questions if question.id in records]
@@ -177,7 +177,7 @@ def build_rgb(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
 
 
 def _check(request: ExperimentRequest[WorkspaceFolder], s: RecordSettings) -> None:
-    """Raise UsageError for settings that exclude each other, or an unknown retriever."""
+    """Raise UsageError for conflicting settings or an unknown retriever."""
     if bool(s.data) == bool(s.articles) or not s.index:
         raise UsageError(
             "A testbed needs a dataset, or articles, and an index.",
@@ -193,7 +193,7 @@ def _check(request: ExperimentRequest[WorkspaceFolder], s: RecordSettings) -> No
 def _documents_run(
     settings: RecordSettings, source: SourceQuestions, records: dict[str, RgbRecord]
 ) -> RunRequest:
-    """Run that retrieves the documents of every question; its scoring fills ``records``."""
+    """A run that retrieves the documents of every question; scoring it fills ``records``."""
     index, k = settings.index, settings.k
     questions = {question.id: question for question in source.questions}
 
@@ -224,8 +224,8 @@ def _sets(
     fakes: Mapping[str, str],
     known: frozenset[str] | None,
 ) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """(end of a set's name → its rows, the counts of SENTENCES). ``known``: ids of questions that a run answered right,
-    None for all."""
+    """(suffix of a set's name → its rows, the counts of SENTENCES). ``known``: ids of questions that a run answered correctly;
+    None for all questions."""
     sets: dict[str, list[Row]] = {"": [], "_int": [], "_fact": []}
     counts = dict.fromkeys(SENTENCES, 0)
     for record in records:
@@ -251,7 +251,7 @@ def _sets(
 
 
 def _read(request: ExperimentRequest[WorkspaceFolder], data: str) -> SourceQuestions:
-    """The answerable questions of a set."""
+    """The questions of a set that have answers."""
     name, path = request.workspace.dataset(data)
     _, first = next(iter(Source(path).objects()), (0, {}))
     if "query" in first:
@@ -268,7 +268,7 @@ def _read(request: ExperimentRequest[WorkspaceFolder], data: str) -> SourceQuest
 
 
 def _question(example: Example) -> RgbRecord:
-    # A KILT record may carry RGB's own answer, in which several are required.
+    # A KILT record may include RGB's own answer, which can require several parts.
     record: Mapping[str, Any] = example.record
     own = read_required(record["answer"]) if "answer" in record else ()
     required = own or ((example.gold.answers,) if example.gold.answers else ())
@@ -282,7 +282,7 @@ def _known_questions(
     settings: RecordSettings,
     questions: Sequence[RgbRecord],
 ) -> frozenset[str] | None:
-    """Ids of the questions that the named run answered right; None without a run. Raises UsageError."""
+    """Ids of the questions answered correctly by the named run; None without a run. Raises UsageError."""
     run, language = settings.known, settings.language
     if not run:
         return None

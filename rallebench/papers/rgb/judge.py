@@ -1,6 +1,7 @@
-"""RGB's judges (Chen et al. 2023, arXiv:2309.01431): did an answer decline (Rej*), did it notice wrong documents (ED*)?
+"""RGB's judges (Chen et al. 2023, arXiv:2309.01431). Rej* detects answers that decline; ED* detects answers that notice wrong
+documents.
 
-Each judge is asked for yes or no. A reply without either is unparsed.
+Each judge is asked for yes or no. A reply with neither is unparsed.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ERRORS = (
     "Yes, the model has identified the factual errors.",
     "No, the model fails to identify the factual errors.",
 )
-"""The two sentences that each prompt requests."""
+"""The two sentences allowed by each prompt."""
 
 _INFORMATION = r"(?:information|evidence|context|details?)"
 ADDRESSED = Claim(
@@ -123,7 +124,7 @@ def _flow(
 
 
 def verdict_on_rejection(text: str) -> bool | None:
-    """The verdict that the answer declined; None without a clear verdict.
+    """Return whether the judge says that the answer declined; None without a clear verdict.
 
     >>> verdict_on_rejection("No, the question is not addressed."), verdict_on_rejection("Yes, it is addressed.")
     (True, False)
@@ -133,7 +134,7 @@ def verdict_on_rejection(text: str) -> bool | None:
 
 
 def verdict_on_errors(text: str) -> bool | None:
-    """The verdict that the errors were noticed; None without a clear verdict.
+    """Return whether the judge says that the errors were noticed; None without a clear verdict.
 
     >>> verdict_on_errors("Yes."), verdict_on_errors("It fails to identify them."), verdict_on_errors("Perhaps")
     (True, False, None)

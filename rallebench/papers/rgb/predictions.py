@@ -1,4 +1,4 @@
-"""RGB's own files: predictions as JSON lines and results as JSON, and ``score --suite rgb``, which reads them."""
+"""RGB's own files, with predictions as JSON lines and results as JSON, and their reader, ``score --suite rgb``."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def prediction_row(
 
 
 def count_result(rows: Sequence[PredictionRow], noise: float, facts: bool) -> dict[str, Any]:
-    """The result by RGB's own count, whatever ``compat`` says: over the existing rows, with a rejection at noise 1, and
-    a rejection that found the errors, as right."""
+    """The result as counted by RGB, regardless of ``compat``. It covers the existing rows. A rejection counts as right at
+    noise 1 or if it found the errors."""
     right = sum(counts(row["label"], noise) for row in rows)
     value: dict[str, Any] = {
         "all_rate": right / len(rows) if rows else 0,
@@ -66,7 +66,7 @@ def count_result(rows: Sequence[PredictionRow], noise: float, facts: bool) -> di
 
 
 def read_rows(path: Path) -> dict[str, PredictionRow]:
-    """The rows of a file of predictions by id, {} without a file. Raises BadFileError for other rows."""
+    """Id → row of a prediction file; {} if the file does not exist. Raises BadFileError for invalid rows."""
     rows: dict[str, PredictionRow] = {}
     for line, row in Source(path).objects() if path.is_file() else ():
         whole = {"id", "query", "ans", "prediction"} <= row.keys()
@@ -86,8 +86,8 @@ def read_rows(path: Path) -> dict[str, PredictionRow]:
 def fits(
     row: PredictionRow | None, record: RgbRecord, documents: Documents, original: bool
 ) -> bool:
-    """Return whether an earlier row answers this record: the same id, query and answer and, unless ``original``, the
-    same documents."""
+    """Return whether an earlier row answers this record: id, query and answer are the same and, unless ``original``, the
+    documents too."""
     if row is None or row["query"] != record.query or row["ans"] != record.answer:
         return False
     return original or list(row.get("docs") or ()) == list(documents.texts)
@@ -97,8 +97,8 @@ def fits(
 def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     """Score RGB's rows (id, query, ans, prediction) again; ``gold``: its records, else the ``ans`` of each row counts.
 
-    The rates with intervals for every share of noise in the file. ``labels_differ``: rows whose label differs from
-    ours. ``missing``: records of ``gold`` without a row. Raises NotFoundError, BadFileError.
+    Returns the rates, with intervals, for every share of noise in the file. ``labels_differ``: number of rows with labels that
+    differ from ours. ``missing``: number of records in ``gold`` without a row. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "RGB's predictions, a JSON object a line")
     rows = read_rows(guess)
@@ -135,7 +135,7 @@ def score_rgb(guess: Path, gold: Path | None = None) -> dict[str, Any]:
 def _answers(
     rows: Mapping[str, PredictionRow], guess: Path, gold: Path | None
 ) -> tuple[dict[str, Required], int, tuple[str, ...]]:
-    """(row id → its required answers, number of records without a row, notes)."""
+    """(row id → required answers, number of records without a row, notes)."""
     own = {qid: read_required(row["ans"]) for qid, row in rows.items()}
     if gold is None:
         note = (
@@ -160,7 +160,7 @@ def _answers(
 def _share(
     noise: float, rows: Sequence[tuple[PredictionRow, Required]], language: str
 ) -> dict[str, Any]:
-    """The rates of the rows with one share of noise, and RGB's own result over the same labels."""
+    """The rates for rows with one share of noise, and RGB's own result from the same labels."""
     assessments = [assess(str(row["prediction"]), required, language) for row, required in rows]
     rates = [assessment.rates(noise) for assessment in assessments]
     labelled = [

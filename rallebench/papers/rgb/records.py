@@ -1,6 +1,6 @@
-"""RGB's records: a question, its required answers, and its documents by RGB's rules.
+"""RGB's records: a question, its required answers, and its documents, selected by RGB's rules.
 
-The random generator is seeded for every record, so a record's documents do not depend on other records.
+The random generator is seeded for each record, so the documents of a record do not depend on other records.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.common import in_folder
 
 Required = tuple[tuple[str, ...], ...]
-"""Groups of aliases: an answer needs one alias of every group."""
+"""Groups of aliases; an answer must contain one alias from every group."""
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
@@ -28,8 +28,8 @@ SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 
 @dataclass(frozen=True, slots=True)
 class RgbRecord:
-    """A record. ``answer``: as in the file. ``positive``: groups of documents, one group for a flat list; ``grouped``:
-    true for grouped lists. ``wrong``: counterfactual copies of the positives, () without any."""
+    """A record. ``answer``: as in the file. ``positive``: groups of documents, a single group for a flat list; ``grouped``:
+    true if the file groups them. ``wrong``: counterfactual copies of the positives; () without any."""
 
     id: str
     query: str
@@ -49,8 +49,8 @@ class RgbRecord:
 
 @dataclass(frozen=True, slots=True)
 class RgbRecords:
-    """A file of records. ``language``: ``en`` or ``zh``; ``without``: a missing part (answers, positives …) → ids of
-    the records without it."""
+    """A file of records. ``language``: ``en`` or ``zh``; ``without``: missing part (answers, positives …) → ids of the records
+    without it."""
 
     name: str
     path: Path
@@ -60,10 +60,10 @@ class RgbRecords:
 
 
 def read_required(answer: Any) -> Required:
-    """Parse RGB's answers: a text is one required answer; every element of a list is required; a list inside it holds
-    aliases, as do all lists inside that.
+    """Parse RGB's answers. A text is one required answer; in a list, every element is required. A nested list, at any depth,
+    holds aliases.
 
-    Blank aliases, which any prediction contains, are dropped, and so are groups without another alias.
+    Blank aliases would match any prediction, so they are dropped; so are groups with only blank aliases.
 
     >>> read_required("Rome"), read_required(["3 January", ["12 January", "Jan 12"]])
     ((('Rome',),), (('3 January',), ('12 January', 'Jan 12')))
@@ -87,7 +87,7 @@ def _aliases(value: Any) -> Iterator[Any]:
 
 
 def write_required(required: Required) -> Any:
-    """Required answers as RGB writes them.
+    """The required answers in RGB's form.
 
     >>> write_required((("Rome",),)), write_required((("Rome", "Roma"),))
     ('Rome', [['Rome', 'Roma']])
@@ -98,7 +98,7 @@ def write_required(required: Required) -> Any:
 
 
 def bare_example(record: RgbRecord) -> Example:
-    """A question with its gold, which any alias matches, without documents."""
+    """A question with its gold but no documents; any alias is accepted."""
     aliases = dict.fromkeys(alias.strip() for group in record.required for alias in group)
     output = [{"answer": alias} for alias in aliases]
     row = {"id": record.id, "input": record.query, "output": output}
@@ -140,7 +140,7 @@ def _lacking(record: RgbRecord) -> Iterator[str]:
 
 
 def detect_language(name: str, questions: Sequence[str]) -> str:
-    """The first language in the file name, before that of a model's name; else the language of most questions.
+    """The first language code in the file name, outside the model's name; otherwise the language of most questions.
 
     >>> detect_language("zh_int", ()), detect_language("mine", ["谁?", "Who?", "何时？"]), detect_language("prediction_en_llama3-zh", ())
     ('zh', 'zh', 'en')
@@ -195,13 +195,14 @@ def _texts(value: Any, key: str, where: str) -> tuple[str, ...]:
 
 
 def sets_in(folder: Path) -> set[str]:
-    """Names of the files in a folder that end in one of SUFFIXES, without that ending."""
+    """Names of the files in a folder that end in one of SUFFIXES, without this suffix."""
     names = (file.name for file in folder.iterdir())
     return {name.split(".json")[0] for name in names if name.endswith(SUFFIXES)}
 
 
 def find_file(path: Path, set_name: str, names: tuple[str, ...]) -> Path:
-    """The file itself; of a folder the file ``set_name``, else the first of ``names``. Raises NotFoundError."""
+    """Return ``path`` if it is a file. In a folder, return the file ``set_name``, or else the first of ``names``. Raises
+    NotFoundError."""
     if path.is_file():
         return path
     stems = (set_name,) if set_name else names
@@ -220,7 +221,7 @@ SEED = 2333
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """The documents of a record: (``positive``, ``negative`` or ``wrong``, text). ``short``: true if fewer than
+    """The documents of a record, as (``positive``, ``negative`` or ``wrong``, text). ``short``: true if there are fewer than
     requested."""
 
     items: tuple[tuple[str, str], ...]
@@ -236,7 +237,7 @@ class Documents:
 
 
 def share(number: int, rate: float, original: bool = False) -> int:
-    """``number`` × ``rate`` rounded up. In floating point, as in the original, 100 × 0.07 is 7.000000000000001.
+    """``number`` × ``rate``, rounded up. ``original`` uses floating point, where 100 × 0.07 is 7.000000000000001.
 
     >>> share(5, 0.2), share(5, 0.25), share(100, 0.07), share(100, 0.07, original=True)
     (1, 2, 7, 8)
@@ -247,7 +248,7 @@ def share(number: int, rate: float, original: bool = False) -> int:
 def base_documents(
     record: RgbRecord, number: int, noise: float, *, original: bool = False
 ) -> Documents:
-    """The first positives and negatives. Too few of one kind are filled up with the other, but not at noise 1."""
+    """The first positives and negatives. If one kind runs short, the other fills the gap, except at noise 1."""
     negatives = share(number, noise, original)
     if noise == 1:
         negatives = number
@@ -263,9 +264,10 @@ def base_documents(
 def integration_documents(
     record: RgbRecord, number: int, noise: float, *, original: bool = False
 ) -> Documents:
-    """One positive of every group, even if more than requested; then second ones, third ones and so on, then noise.
+    """One positive from every group, even if this exceeds the request; then second positives, third ones and so on, then
+    noise.
 
-    Groups without a document, on which the original fails, are skipped.
+    Groups without documents are skipped; the original fails on them.
     """
     if not number:
         return Documents(())
@@ -285,13 +287,13 @@ def integration_documents(
 def counterfactual_documents(
     record: RgbRecord, number: int, noise: float, correct: float, *, original: bool = False
 ) -> Documents:
-    """Wrong copies of some positives, true ones of others, then noise; never both copies of one passage."""
+    """Wrong copies of some positives, correct copies of others, then noise; never both copies of the same passage."""
     if not number:
         return Documents(())
     negatives, trues = share(number, noise, original), share(number, correct, original)
     chance = random.Random(SEED)
     places = list(range(len(record.wrong)))
-    # With shares that exceed the whole, the original asks for a negative sample and fails.
+    # If the shares add up to more than 1, the original requests a negative sample size and fails.
     wrong = chance.sample(places, min(len(places), max(0, number - negatives - trues)))
     others = [place for place in places if place not in wrong]
     right = chance.sample(others, min(len(others), trues)) if trues and others else []

@@ -1,4 +1,4 @@
-"""RGB's rules, which need only the words of a reply."""
+"""RGB's rules, applied to the words of a reply only."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def metric_definitions(*metrics: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """A scored prediction. ``text``: in Chinese without spaces; ``labels``: see ``label_prediction``; ``errors``: true
-    if it says that the documents are wrong (RGB's ``factlabel``)."""
+    """A scored prediction. ``text``: without spaces if Chinese; ``labels``: see ``label_prediction``; ``errors``: true if it
+    says that the documents are wrong (RGB's ``factlabel``)."""
 
     text: str
     labels: Labels
@@ -47,12 +47,12 @@ class Assessment:
 
     @property
     def rejects(self) -> bool:
-        """True if the prediction declines to answer, in RGB's words."""
+        """True if the prediction declines to answer, with RGB's phrases."""
         return self.labels == REJECTED
 
     def rates(self, noise: float, original: bool = False) -> dict[str, float | None]:
-        """All rates of one answer; None for rates that do not apply. ``original``: a rejection that found the errors
-        counts as corrected, too."""
+        """All rates of one answer; None for rates that do not apply. ``original``: a rejection that found the errors also
+        counts as corrected."""
         corrected = 0 not in self.labels if original else self.right
         return {
             "all_rate": float(counts(self.labels, noise)),
@@ -64,7 +64,7 @@ class Assessment:
 
 
 def assess(prediction: str, required: Required, language: str) -> Assessment:
-    """The prediction's text, labels and verdict on the documents."""
+    """The text, labels and error flag of a prediction."""
     text = as_scored(prediction, language)
     return Assessment(
         text, label_prediction(text, required), any(words in text for words in ERRORS)
@@ -72,7 +72,7 @@ def assess(prediction: str, required: Required, language: str) -> Assessment:
 
 
 def as_scored(prediction: str, language: str) -> str:
-    """The prediction as RGB scores it: without spaces in Chinese.
+    """The prediction as scored by RGB; in Chinese, spaces are removed.
 
     >>> as_scored("答案 是 70", "zh"), as_scored("It is 70", "en")
     ('答案是70', 'It is 70')
@@ -81,8 +81,7 @@ def as_scored(prediction: str, language: str) -> str:
 
 
 def label_prediction(prediction: str, required: Required) -> Labels:
-    """(-1,) for a rejection; else for every required answer 1 if the prediction contains one of its aliases, in any
-    case, or 0.
+    """(-1,) for a rejection. Otherwise, 1 for each required answer with an alias in the prediction (ignoring case), else 0.
 
     >>> label_prediction("Rome, 12 JAN", (("Rome",), ("January 12", "12 Jan"), ("noon",)))
     (1, 1, 0)
@@ -94,7 +93,7 @@ def label_prediction(prediction: str, required: Required) -> Labels:
 
 
 def is_right(labels: Sequence[int]) -> bool:
-    """Return whether all required answers are found.
+    """Return whether all required answers were found.
 
     >>> is_right((1, 1)), is_right((1, 0)), is_right(()), is_right((-1,))
     (True, False, False, False)
@@ -103,5 +102,5 @@ def is_right(labels: Sequence[int]) -> bool:
 
 
 def counts(labels: Sequence[int], noise: float) -> bool:
-    """RGB's ``all_rate``: 1 for a right answer and, at noise 1, for a rejection."""
+    """RGB's ``all_rate``: true for a right answer and, at noise 1, for a rejection."""
     return is_right(labels) or (noise == 1 and tuple(labels[:1]) == REJECTED)

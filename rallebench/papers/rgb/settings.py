@@ -1,4 +1,4 @@
-"""The settings of RGB's suites and of the builder of its records."""
+"""The settings of RGB's suites and of its record builder."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class RgbSettings:
 
     @property
     def original(self) -> bool:
-        """True if the test counts as RGB's code does."""
+        """True if the test counts like RGB's code."""
         return self.compat == "original"
 
 
 @dataclass(frozen=True, slots=True)
 class RgbJudgeSettings:
-    """The model that judges answers."""
+    """The model used to judge answers."""
 
     judge: str = declare_text("a language model that judges the answers as well", names="llm")
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSettings:
-    """The file of errors with a person's categories."""
+    """The file of errors with categories assigned by a person."""
 
     labels: str = declare_text(
         "errors named by hand, CSV or JSON lines: qid, category, and part if they differ by part",

@@ -109,7 +109,7 @@ def _notes_of_test(test: Test, result: RunResult) -> Iterator[str]:
 
 
 def holds_the_true_one(record: RgbRecord) -> bool:
-    """Return whether the false answer would be scored as right, such as 170 for a required 70."""
+    """Return whether the false answer would be scored as right, for example 170 if 70 is required."""
     return is_right(label_prediction(record.fake, record.required))
 
 
@@ -120,9 +120,9 @@ JUDGED = {
 
 
 def make_judges(testbed: Testbed, model: str) -> tuple[Scorer, ...]:
-    """The judge of the test with ``model``, in a tuple; () without a model. Raises UsageError, BadFileError.
+    """A tuple with the test's judge, using ``model``; () without a model. Raises UsageError, BadFileError.
 
-    In the original a reply without a clear verdict counts as a no.
+    The original counts a reply without a clear verdict as a no.
     """
     if not model:
         return ()
@@ -144,7 +144,7 @@ def make_judges(testbed: Testbed, model: str) -> tuple[Scorer, ...]:
 
 
 def count_judgements(result: RunResult, testbed: Testbed) -> tuple[dict[str, int], tuple[str, ...]]:
-    """(counts of judgements, notes on those without a verdict); both empty without a judge."""
+    """(counts of judgements, notes on answers without a verdict); both are empty without a judge."""
     passes = {judge.name: judge for judge in result.report.judges} if result.report else {}
     own = [passes[judge.name] for judge in result.request.judges if judge.name in passes]
     if not own:
@@ -267,7 +267,7 @@ def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
 def _testbed(
     request: ExperimentRequest[WorkspaceFolder], name: str, settings: RgbSettings, judge: str = ""
 ) -> Testbed:
-    """The testbed of a test with true documents. Raises UsageError for a set of the wrong kind."""
+    """The testbed of a test with correct documents. Raises UsageError for a set of the wrong kind."""
     testbed = read_testbed(request, name, settings, judge)
     grouped = any(record.grouped for record in testbed.records.records)
     if grouped and name != "integration":
@@ -315,7 +315,7 @@ def _report(
     notes: tuple[str, ...],
     to_fill: Mapping[str, str] | None = None,
 ) -> Report:
-    """The report of a test. ``own``: keys that other tests lack."""
+    """The report of a test. ``own``: keys specific to this test."""
     testbed = next(iter(answered.values()))[0].testbed
     records = testbed.records
     counts: dict[str, dict[str, int]] = {}

@@ -1,5 +1,5 @@
-"""The paper's tables (Chen et al. 2023, arXiv:2309.01431) with our row above its own, and errors by the category that a
-person assigned."""
+"""The paper's tables (Chen et al. 2023, arXiv:2309.01431), each with our row above the paper's, and errors by manually
+assigned category."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from rallebench.papers.rgb.testbed import Answered, Test, Testbed
 SYSTEM = "ChatGPT"
 MODEL = f"RGB's paper: {SYSTEM}"
 KNOWS = 0.7
-"""Error detection is reported for models that answer more than this share without documents."""
+"""Error detection is reported for models that answer more than this share of questions without documents."""
 DOCUMENTS, TEMPERATURE = 5, 0.7
-"""Settings of the printed figures."""
+"""The settings behind the printed figures."""
 NOISE = {"noise": "rgb_table1", "integration": "rgb_table5"}
-"""Test → the paper's table of its accuracy over shares of noise."""
+"""Test → the paper's table of its accuracy by share of noise."""
 REJECTION = {
     "rejection_rate": ("Rej", "Rej"),
     "rejection_rate_judge": ("Rej*", "Rej*"),
     "lucky_rate": ("lucky", ""),
     "all_rate": ("RGB's all_rate", ""),
 }
-"""Metric → (our column, the paper's column or ''); COUNTERFACTUAL has the same form."""
+"""Metric → (our column, the paper's column or ''); COUNTERFACTUAL has the same structure."""
 COUNTERFACTUAL = {
     "acc": ("Acc", "Acc"),
     "acc_doc": ("Acc_doc", "Acc_doc"),
@@ -81,7 +81,7 @@ def over_noise(answered: Answered) -> tuple[Table, Figure, OwnRow]:
 
 
 def _by_language(testbed: Testbed, answered: Answered) -> dict[str, Estimate | None]:
-    """Column of the paper's table → our accuracy at its share of noise."""
+    """The paper's column → our accuracy at its share of noise."""
     printed = published_table(NOISE[testbed.name]).columns
     names = {
         f"{testbed.records.language}_{test.noise:g}": result.means.get("all_rate")
@@ -91,7 +91,7 @@ def _by_language(testbed: Testbed, answered: Answered) -> dict[str, Estimate | N
 
 
 def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
-    """Rej, lucky hits and RGB's sum of the two, and Rej* with a judge."""
+    """Rej, lucky hits and RGB's sum of the two; also Rej* with a judge."""
     testbed = test.testbed
     language = testbed.records.language
     own = make_own_row(
@@ -112,8 +112,8 @@ def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
 
 
 def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Table, Figure, OwnRow]:
-    """Accuracy without documents and with false ones, detected errors, and corrections: of the errors detected by RGB's
-    words, and of those detected by the judge, which is the paper's rate."""
+    """Accuracy without documents and with false ones, detected errors, and corrections. Corrections are shares of the errors
+    detected by RGB's phrases, and of the errors detected by the judge; the paper reports the latter."""
     testbed, published = test.testbed, published_table("rgb_table7")
     language = testbed.records.language
     cells = published.shares(published.row(SYSTEM, language=language))
@@ -137,12 +137,12 @@ def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Tab
 
 
 def reported(accuracy: float | None) -> bool:
-    """Return whether RGB reports error detection for a model of this accuracy."""
+    """Return whether RGB reports error detection for a model with this accuracy."""
     return accuracy is not None and accuracy > KNOWS
 
 
 def _printed_shares(table: str, testbed: Testbed) -> dict[str, float]:
-    """Column of the paper → share, from the row of ``SYSTEM`` in a table whose columns begin with the language."""
+    """The paper's column → share, from the row of ``SYSTEM`` in a table with the language at the start of column names."""
     published, language = published_table(table), f"{testbed.records.language}_"
     shares = published.shares(published.row(SYSTEM))
     return {
@@ -159,7 +159,7 @@ def _rows(
     cells: Mapping[str, float],
     own: OwnRow,
 ) -> tuple[Row, ...]:
-    """The head of a table, our row, and the paper's row if it is comparable."""
+    """The table header, our row, and the paper's row if comparable."""
     ours, theirs = zip(*columns.values())
     row = (testbed.request.llm, *map(means.get, columns))
     return ("", *ours), row, *([] if own.why else [(MODEL, *map(cells.get, theirs))])
@@ -168,7 +168,7 @@ def _rows(
 def make_own_row(
     test: Test, table: str, cells: Mapping[str, Estimate | None], **settings: Any
 ) -> OwnRow:
-    """Our row for the paper's table. The paper's figures are of all questions of its own set, with five documents each."""
+    """Our row for the paper's table. The paper's figures cover all questions of its own set, with five documents each."""
     testbed, request = test.testbed, test.testbed.request
     records, documents = testbed.records, testbed.settings.passages
     theirs = f"{records.language}{testbed.kind.ends[-1]}"
@@ -205,7 +205,7 @@ CATEGORIES: Mapping[str, tuple[str, ...]] = {
     "noise": ("long distance", "evidence uncertainty", "concept confusion"),
     "rejection": ("evidence uncertainty", "concept confusion"),
 }
-"""Test → categories of errors that the paper's authors assigned by hand."""
+"""Test → error categories assigned by hand in the paper."""
 
 WrongAnswer = dict[str, str]
 """A wrong answer or a rejection: the columns of its row in the file."""
@@ -216,7 +216,7 @@ Categories = Mapping[tuple[str, str], str]
 def wrong_answers(
     answered: Answered, is_right: Callable[[Assessment], bool] = attrgetter("right")
 ) -> list[WrongAnswer]:
-    """All wrong answers, in the order of the questions, without failed questions. ``is_right``: test of a prediction."""
+    """All wrong answers in question order, without failed questions. ``is_right``: a predicate for predictions."""
     rows = []
     for part, (test, result) in answered.items():
         for example, assessment in test.assessments(result):
@@ -229,14 +229,15 @@ def wrong_answers(
 
 
 def to_fill_in(wrong: Sequence[WrongAnswer]) -> dict[str, str]:
-    """The file with an empty column ``category``; {} without a wrong answer."""
+    """The file of wrong answers, with an empty column ``category``; {} if there are none."""
     rows = [LABEL_COLUMNS, *(list(row.values()) for row in wrong)]
     return {FILE: csv_lines(rows)} if wrong else {}
 
 
 def read_labels(file: str) -> Categories:
-    """Read categories from a CSV file with a header, or JSON lines: ``qid``, ``category``, and ``part`` if they differ
-    by part. Blank categories are skipped; {} without a ``file``. Raises NotFoundError, BadFileError."""
+    """Read categories from a CSV file with a header, or from JSON lines, with the fields ``qid``, ``category`` and, if
+    categories differ by part, ``part``. Blank categories are skipped; {} without a ``file``. Raises NotFoundError,
+    BadFileError."""
     path = Path(file).expanduser()
     if file and not path.is_file():
         raise NotFoundError(
@@ -278,7 +279,7 @@ def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
 def error_table(
     test: str, categories: Categories, wrong: Sequence[WrongAnswer]
 ) -> tuple[Table, tuple[str, ...]]:
-    """(number of wrong answers by category and part, a note on labels of answers that are not wrong)."""
+    """(wrong answers by category and part, a note on labels for answers that are not wrong)."""
     places = [(row["part"], row["qid"]) for row in wrong]
     named = [categories.get(place) or categories.get(("", place[1]), NO_LABEL) for place in places]
     parts = list(dict.fromkeys(part for part, _ in places))
@@ -301,7 +302,7 @@ def error_table(
 
 
 def _printed_errors() -> dict[str, dict[str, str]]:
-    """The system whose integration errors the paper counts → category → share."""
+    """The system whose integration errors are counted in the paper → category → share."""
     table = published_table("rgb_table6")
     shares = {
         row.settings["error_type"]: f"{table.shares(row)['share_of_errors']:.0%}"

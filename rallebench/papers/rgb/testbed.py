@@ -1,4 +1,4 @@
-"""An RGB test as a run: documents, prompt, flow, rates, files."""
+"""An RGB test as a run, with its documents, prompt, flow, rates and files."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ WORKFLOW = "rgb"
 
 @dataclass(frozen=True, slots=True)
 class TestKind:
-    """A test of RGB. ``ends``: endings of the sets' file names, the corrected set first, that of the printed figures
-    last; ``build``: (record, number, share of noise, for ``facts`` also the share of true documents; ``original=``)
-    → documents; ``judge``: its name, or ''."""
+    """A test of RGB. ``ends``: suffixes of the sets' file names, with the corrected set first and the set of the printed
+    figures last; ``build``: (record, number, share of noise, for ``facts`` also the share of correct documents; ``original=``)
+    → documents; ``judge``: the judge's name, or ''."""
 
     ends: tuple[str, ...]
     build: Callable[..., Documents]
@@ -84,8 +84,8 @@ TEST_KINDS: Mapping[str, TestKind] = {
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt; ``user`` contains ``{DOCS}`` and ``{QUERY}``. ``merged``: for models without a system role, the
-    system's text comes before the user's, with a blank line between."""
+    """A prompt; ``user`` contains ``{DOCS}`` and ``{QUERY}``. ``merged``: put the system text before the user text, separated
+    by a blank line, for models without a system role."""
 
     system: str
     user: str
@@ -100,7 +100,7 @@ def read_prompt(language: str, folder: str = "", merged: bool = False) -> Prompt
 
 
 def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
-    """The messages of a question, with a line for each document. Without documents the system's text is left out."""
+    """The messages of a question, with one line per document. Without documents, the system text is omitted."""
     documents = "\n".join(passage.text for passage in question.passages)
     user = fill_template(prompt.user, {"DOCS": documents, "QUERY": question.text})
     if not question.passages:
@@ -112,7 +112,7 @@ def messages(prompt: Prompt, question: Question) -> tuple[Message, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Sampling settings of a model. ``top_p``: 0 leaves it to the model's entry."""
+    """Sampling settings of a model. ``top_p``: 0 uses the value in the model's entry."""
 
     temperature: float
     top_p: float
@@ -136,7 +136,7 @@ def answering(question: Question, llm: str, prompt: Prompt, decoding: Sampling) 
 
 @dataclass(frozen=True, slots=True)
 class Testbed:
-    """Common parts of an experiment's runs. ``name``: of the test, in TEST_KINDS."""
+    """Common parts of an experiment's runs. ``name``: the test's name in TEST_KINDS."""
 
     request: ExperimentRequest[WorkspaceFolder]
     settings: RgbSettings
@@ -152,7 +152,7 @@ class Testbed:
 
     @property
     def original(self) -> bool:
-        """True if answers are counted as in RGB's code."""
+        """True if answers are counted like in RGB's code."""
         return self.settings.original
 
     @property
@@ -163,8 +163,8 @@ class Testbed:
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A run of a test. ``documents``: record id → its list; ``left_out``: records without any document; ``earlier``:
-    earlier rows whose questions are not asked again."""
+    """A run of a test. ``documents``: record id → its documents; ``left_out``: records without any document; ``earlier``:
+    existing rows, reused without asking again."""
 
     testbed: Testbed
     noise: float
@@ -178,13 +178,13 @@ class Test:
 
     @property
     def short(self) -> int:
-        """Number of lists with fewer documents than requested; 0 if none were requested."""
+        """Number of records with fewer documents than requested; 0 if none were requested."""
         return sum(documents.short for documents in self.documents.values()) if self.number else 0
 
     @property
     def other_noise(self) -> int:
-        """Number of lists with more or fewer negatives than requested, for lack of either kind; at noise 1 negatives
-        are not replaced."""
+        """Number of records with more or fewer negatives than requested because a kind ran short. At noise 1, missing
+        negatives are not replaced."""
         if self.noise == 1:
             return 0
         negatives = share(self.number, self.noise, self.testbed.original)
@@ -192,12 +192,12 @@ class Test:
 
     @property
     def noisy(self) -> float:
-        """Share of negatives among the documents of all lists."""
+        """The share of negatives among all documents."""
         total = sum(len(documents.items) for documents in self.documents.values())
         return sum(documents.negatives for documents in self.documents.values()) / (total or 1)
 
     def file(self, part: str = "") -> str:
-        """Path of RGB's file of predictions for this test, or with ``_result`` of its result."""
+        """The path of RGB's prediction file for this test; with ``part`` = ``_result``, the path of its result file."""
         records = self.testbed.records
         name = f"prediction_{records.name}_{plain_name(self.testbed.request.llm)}"
         temperature = float(self.testbed.decoding.temperature)
@@ -208,20 +208,20 @@ class Test:
         return assess(answer, example.gold.required, self.testbed.records.language)
 
     def assessments(self, result: RunResult) -> Iterator[tuple[Example, Assessment]]:
-        """All answered examples with the assessments of their answers, in order."""
+        """All answered examples with their assessments, in order."""
         for example in result.request.examples:
             if (episode := result.episodes.get(example.question.qid)) is not None:
                 yield example, self.assess(example, episode.answer)
 
 
 Answered = Mapping[str, "tuple[Test, RunResult]"]
-"""Label of the run → the test and its answers."""
+"""Run label → the test and its answers."""
 
 
 def read_testbed(
     request: ExperimentRequest[WorkspaceFolder], name: str, settings: RgbSettings, judge: str = ""
 ) -> Testbed:
-    """Read data and prompts of the test ``name``; ``judge``: the model that judges, or ''. Raises UsageError."""
+    """Read the data and prompts of the test ``name``. ``judge``: the judging model, or ''. Raises UsageError."""
     s = settings
     language = "" if s.language == "auto" else s.language
     data = request.workspace.data(s.data, "the folder or file of RGB's records")
@@ -259,14 +259,14 @@ def _check_language(records: RgbRecords) -> None:
 def make_test(
     testbed: Testbed, noise: float, correct: float = 0.0, number: int | None = None
 ) -> Test:
-    """A test with the documents and reusable earlier rows of every record. Raises UsageError."""
+    """A test with each record's documents and reusable earlier rows. Raises UsageError."""
     number = testbed.settings.passages if number is None else number
     shares = (noise, correct) if testbed.kind.facts else (noise,)
     built = {
         record.id: testbed.kind.build(record, number, *shares, original=testbed.original)
         for record in testbed.usable
     }
-    # The original asks such a question without documents, and so without the system's text: another test.
+    # The original asks these questions without documents and therefore without the system text, which is a different test.
     drop = bool(number) and not testbed.original
     empty = tuple(qid for qid, documents in built.items() if drop and not documents.items)
     records = [record for record in testbed.usable if record.id not in empty]
@@ -326,7 +326,7 @@ def rgb_run(test: Test, label: str, judges: tuple[Scorer, ...] = ()) -> RunReque
 
 
 def make_example(record: RgbRecord, documents: Documents) -> Example:
-    """A question with its documents; neither they nor their ids reveal the gold."""
+    """A question with its documents; neither their texts nor their ids reveal the gold."""
     bare = bare_example(record)
     passages = tuple(Passage(f"document {n}", text) for n, text in enumerate(documents.texts, 1))
     kinds = [{"kind": kind, "text": text} for kind, text in documents.items]

@@ -1,7 +1,7 @@
-"""Questions written by a language model, one from each article: RGB's testbeds began with news (arXiv:2309.01431, 2.2).
+"""Questions written by a language model, one per article; RGB's own testbeds also started from news (arXiv:2309.01431, 2.2).
 
-The run's episodes hold the prompts and the replies. A reply counts only if it contains a question whose answers are all
-in the article; the faults of all others are counted.
+The episodes of the run contain prompts and replies. A reply is valid only if it contains a question with all its answers in
+the article; the faults of other replies are counted.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 WORKFLOW = "rgb-questions"
 MAX_ARTICLE_CHARACTERS = 8000
-"""Most characters of an article in a prompt."""
+"""The most characters of an article in a prompt."""
 QUESTION = ("question", "query")
 ANSWER = ("answers", "answer", "key_information", "key information")
 USABLE = {
@@ -59,7 +59,7 @@ SENTENCES: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class SourceQuestions:
-    """Usable ``questions``. ``counts``: fault → number of questions or articles left out; ``notes``: the same for
+    """Usable ``questions``. ``counts``: fault → number of omitted questions or articles; ``notes``: remarks on omitted
     articles; ``files``: the written questions in KILT's form."""
 
     name: str
@@ -72,7 +72,7 @@ class SourceQuestions:
 def write_questions(
     request: ExperimentRequest[WorkspaceFolder], settings: RecordSettings
 ) -> Generator[RunRequest, RunResult, SourceQuestions]:
-    """Ask a model for a question about each article. Raises UsageError before the run, BackendError without a usable
+    """Have a model write a question about each article. Raises UsageError before the run, BackendError without a usable
     question."""
     parts = settings.parts
     if not request.llm:
@@ -121,7 +121,7 @@ def _questions_run(
 
     settings = {"prompt": prompt, "parts": parts, "longest": MAX_ARTICLE_CHARACTERS}
     examples = []
-    for article in articles:  # a question without gold; its text is in the prompt alone
+    for article in articles:  # a question without gold; the article is only in the prompt
         title = article.title or article.text[:80] or article.doc_id
         record = {"id": article.doc_id, "input": title, "output": []}
         examples.append(Example(Question(article.doc_id, title), Gold(), record))
@@ -130,7 +130,7 @@ def _questions_run(
 
 
 def _text(article: Passage) -> str:
-    """The text of an article in the prompt."""
+    """The article's text for the prompt."""
     return f"{article.title}\n{article.text}".strip()[:MAX_ARTICLE_CHARACTERS]
 
 
@@ -162,7 +162,7 @@ def _usable(result: RunResult, articles: Sequence[Passage], parts: int) -> Sourc
 
 
 def read_question(reply: str, article: str, parts: int = 1) -> tuple[tuple[str, list[str]], str]:
-    """((question, answers) of a reply, its fault: a key of SENTENCES, or '').
+    """((question, answers) of a reply, its fault as a key of SENTENCES, or '').
 
     >>> read_question('Sure: {"question": "Who came?", "answer": "Ada"}', "Ada came.")
     (('Who came?', ['Ada']), '')
