@@ -15,7 +15,7 @@ from rallebench.views import catalog
 from rallebench.workspace.paths import WorkspaceFolder
 
 FACADE = "__init__"
-"""``rallebench/__init__.py``, which offers the names of the Python API."""
+"""``rallebench/__init__.py``, which exports the names of the Python API."""
 THREADS = {
     "services.jobs": "a job, and work that a job or a page waits for",
     "engine.loop": "one worker for each resource, which ends with its run",
@@ -36,7 +36,7 @@ FRONT_ENDS = ("cli", "server", "gui", "api", "remote")
 
 
 def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """The statements of a module, those below ``if``, ``try`` and ``with`` included."""
+    """The statements of a module, including those below ``if``, ``try`` and ``with``."""
     for node in body:
         yield node
         for part in ("body", "orelse", "handlers", "finalbody"):
@@ -46,7 +46,7 @@ def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def definitions(tree: ast.Module) -> set[str]:
-    """The names that a module defines; not those that it imports."""
+    """The names that a module defines, without imported ones."""
     names: set[str] = set()
     for node in top_level(tree.body):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
@@ -64,7 +64,7 @@ def known() -> dict[str, set[str]]:
 
 
 def borrowed(tree: ast.Module) -> Iterator[str]:
-    """The names that a source takes from a module of ours that only imports them itself."""
+    """The names that a source imports from a module of ours which only imports them itself."""
     aliases: dict[str, str] = {}
     names = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
     stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
@@ -134,7 +134,7 @@ def test_front_ends_import_services_views_render_and_core_alone(front_end: str) 
         for node in ast.walk(tree)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rallebench.")
     }
-    # The verbs that start them, and the calls that the page offers to programs.
+    # The verbs that start them, and the calls for other programs.
     entered = {"cli": {"gui", "server"}, "gui": {"remote"}}.get(front_end, set())
     assert imported <= {"services", "views", "render", "core", front_end, *entered}
 

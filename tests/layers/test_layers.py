@@ -1,4 +1,4 @@
-"""Layers: a package imports itself, ``core`` and the packages that its row names; nothing else."""
+"""Layers: a package imports itself, ``core`` and the packages in its row; nothing else."""
 
 from __future__ import annotations
 
@@ -49,15 +49,15 @@ ALLOWED: dict[str, frozenset[str]] = {
     # 2: a workspace's names and files; the loop and the stores.
     "workspace": COMPONENTS,
     "engine": frozenset({"metrics", "datasets", "chains"}),
-    # 3: read what the engine wrote.
+    # 3: read the engine's files.
     "analysis": frozenset({"metrics", "datasets", "workspace", "engine"}),
     "tracking": frozenset({"engine", "chains"}),
-    # 4: declarations of what runs.
+    # 4: declarations of runs.
     "experiments": (COMPONENTS - {"http", "checkpoints"}) | {"workspace", "engine", "analysis"},
-    # plug-ins: nothing imports them by name, registries find them.
+    # plug-ins: registries find them, so nothing imports them by name.
     "papers": (COMPONENTS - {"http", "checkpoints"})
     | {"workspace", "engine", "analysis", "experiments"},
-    # 5: joins the rest.
+    # 5: joins the others.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
     "views": COMPONENTS | {"workspace", "engine", "analysis", "experiments"},
     # 6: front ends.
@@ -88,7 +88,7 @@ HEAVY = {
 
 @cache
 def imports(module: str) -> list[str]:
-    """Every imported name, those inside functions included."""
+    """Every imported name, including imports inside functions."""
     names: list[str] = []
     for node in ast.walk(modules()[module]):
         if isinstance(node, ast.Import):
@@ -99,7 +99,7 @@ def imports(module: str) -> list[str]:
 
 
 def module_edges() -> dict[str, set[str]]:
-    """Module → the modules of ours that it imports, inside functions and for the type checker too."""
+    """Module → the modules of ours that it imports, also inside functions and for the type checker."""
     known, edges = modules(), {}
     for name, tree in known.items():
         targets = set()
@@ -113,7 +113,7 @@ def module_edges() -> dict[str, set[str]]:
 
 
 def package_edges() -> dict[str, set[str]]:
-    """Module → the packages of ours that it imports beside its own and ``core``."""
+    """Module → the packages of ours that it imports besides its own and ``core``."""
     edges: dict[str, set[str]] = {}
     for name in modules():
         package = name.split(".")[0]

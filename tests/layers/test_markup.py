@@ -1,4 +1,5 @@
-"""HTML is made from constant templates; inserted values are escaped by their type, in places where escaping protects."""
+"""HTML is made from constant templates. Inserted values are escaped by their type, in places where escaping is
+sufficient."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from project import PROJECT, syntax_trees
 
 TAG = re.compile(r"</?[a-z]|<!|&#?\w+;|(^|\s)[a-z-]+=\"", re.IGNORECASE)
 MADE = {"_PARSER.render(text)", "'\\n'.join(files('css', STYLES))"}
-"""The two things that are HTML without a template: Markdown's own renderer, and the program's style sheets."""
+"""The two sources of HTML without a template: Markdown's own renderer, and the program's style sheets."""
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def modules() -> dict[str, ast.Module]:
-    """Module → the syntax tree of everything that draws."""
+    """Module → the syntax tree of every module that draws."""
     return {
         name: tree
         for name, tree in syntax_trees().items()
@@ -31,7 +32,7 @@ def is_markup(node: ast.AST) -> bool:
 
 
 def loose_html(tree: ast.AST) -> Iterator[str]:
-    """HTML outside of ``Markup(...)``: f-strings, joined, added or formatted texts all begin as such a constant."""
+    """HTML outside ``Markup(...)``. F-strings, joined, added and formatted texts all begin as such a constant."""
     prose = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
     raised = {id(part) for n in ast.walk(tree) if isinstance(n, ast.Raise) for part in ast.walk(n)}
     inside = {id(arg) for n in ast.walk(tree) if is_markup(n) for arg in n.args}  # type: ignore[attr-defined]
@@ -43,7 +44,7 @@ def loose_html(tree: ast.AST) -> Iterator[str]:
 
 
 def made_html(tree: ast.AST) -> Iterator[str]:
-    """Return the arguments of ``Markup`` that are not constants: nothing in them is escaped."""
+    """Return the arguments of ``Markup`` that are not constants, and so are not escaped."""
     for node in ast.walk(tree):
         if is_markup(node):
             args = node.args  # type: ignore[attr-defined]
@@ -52,7 +53,7 @@ def made_html(tree: ast.AST) -> Iterator[str]:
 
 
 def fields_between_attributes(template: str) -> list[bool]:
-    """Of each field of a template: whether it stands in a tag outside of double quotes, where escaping protects nothing."""
+    """For each field of a template: True if it is in a tag outside double quotes, where escaping does not protect."""
     fragment = template.lstrip()[:1] != "<" and re.match(r'\s*[a-z-]+="', template)
     inside, quoted, fields = bool(fragment), False, []
     for words, field, *_ in Formatter().parse(template):
@@ -67,7 +68,7 @@ def fields_between_attributes(template: str) -> list[bool]:
 
 
 def loose_attributes(tree: ast.AST, makers: set[str]) -> Iterator[str]:
-    """Fields between attributes that are not HTML by construction: text there could add an attribute of its own."""
+    """Fields between attributes that are not HTML by construction: text there could add an attribute."""
     for scope in [n for n in ast.walk(tree) if isinstance(n, Function)]:
         for node in ast.walk(scope):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
@@ -99,7 +100,7 @@ def is_html(node: ast.expr, scope: ast.AST, makers: set[str]) -> bool:
 
 
 def values_of(name: str, scope: ast.AST) -> Iterator[ast.expr]:
-    """Everything that a name of a function is set to; a parameter that is annotated as HTML counts as such."""
+    """Everything assigned to a name in a function; a parameter annotated as HTML counts, too."""
     nothing = ast.parse("NOTHING", mode="eval").body
     for node in ast.walk(scope):
         if isinstance(node, ast.arg) and node.arg == name:

@@ -19,7 +19,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def bound_names(tree: ast.AST) -> Iterator[str]:
-    """Every name that the code gives: variables, attributes, arguments, functions, classes, aliases."""
+    """Every name in the code: variables, attributes, arguments, functions, classes, aliases."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
@@ -40,7 +40,7 @@ def fillers(tree: ast.AST) -> list[str]:
 
 
 def duplicated_classes() -> list[str]:
-    """Public names that two classes at the top of a module have."""
+    """Public names shared by two classes at the top of a module."""
     counts = Counter(
         node.name
         for tree in syntax_trees().values()
@@ -51,7 +51,7 @@ def duplicated_classes() -> list[str]:
 
 
 def unformatted(source: str, lines: Iterator[str]) -> list[int]:
-    """Lines with ``# fmt: skip`` (or off) that are not a table: a constant of literals."""
+    """Lines with ``# fmt: skip`` (or off) outside tables, which are constants of literals."""
     marks = [
         token.start[0]
         for token in tokenize.generate_tokens(lambda: next(lines, ""))

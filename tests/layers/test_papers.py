@@ -1,4 +1,4 @@
-"""Nothing outside ``papers`` names a paper: no identifier, no key, no condition. A paper is a plug-in."""
+"""Nothing outside ``papers`` names a paper: no identifier, no key, no condition. Every paper is a plug-in."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ALLOWED = re.compile("|".join(FORMATS), re.IGNORECASE)
 
 
 def words(tree: ast.Module) -> Iterator[str]:
-    """All identifiers, the paths of imports, and texts without spaces, which are keys or are compared; no docstrings."""
+    """All identifiers, the paths of imports, and texts without spaces (keys and compared values); no docstrings."""
     docs = {
         id(node.value)
         for node in ast.walk(tree)
@@ -53,7 +53,7 @@ def paper_names(words: Iterator[str]) -> set[str]:
 
 
 def outside() -> dict[str, set[str]]:
-    """Module outside ``papers`` → the words in it, or in its path, that name a paper."""
+    """Module outside ``papers`` → words in it, or in its path, with the name of a paper."""
     modules = {
         path: paper_names(iter([path, *words(tree)]))
         for path, tree in syntax_trees().items()

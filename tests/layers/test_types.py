@@ -1,4 +1,4 @@
-"""Things that have a name are values: dictionaries of anything, string subscripts and ``Any`` only become fewer.
+"""Named things are values: dictionaries of anything, string subscripts and ``Any`` may only become fewer.
 
 JSON of the user (settings, tool arguments, records) is ``core.types.Json``, which does not count. When a package has far fewer
 than its ceiling allows, lower the ceiling.
@@ -36,13 +36,13 @@ READERS = frozenset(
         "workspace/entries.py",
     ]
 )
-"""The modules that read and write files of the workspace: they alone know the keys."""
+"""The modules that read and write files of the workspace; only they know the keys."""
 TYPED = ("core", "engine", "services", "views")
-"""Packages whose public functions name their types."""
+"""Packages with named types in all public functions."""
 SLACK = 12
 """A ceiling may exceed the count by this many."""
 FURTHER_HINTS, FURTHER_KEYS = 4, 12
-"""A further module that registers something, such as a format that reads its rows by their keys, adds this to a ceiling."""
+"""A new module that registers something, such as a format that reads rows by their keys, adds this to a ceiling."""
 PACKAGES = sorted({path.relative_to(ROOT).parts[0] for path in ROOT.glob("*/*.py")})
 HINTS: dict[str, int] = {
     "analysis": 25,
@@ -149,7 +149,7 @@ def is_user_json(node: ast.Assign) -> bool:
 
 
 def aliases(tree: ast.Module) -> Iterator[str]:
-    """The names at the top of a module that mean such a dictionary; a user's own JSON is allowed."""
+    """The names at the top of a module for such a dictionary; a user's own JSON is allowed."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and is_dictionary(node.value):
             yield from (target.id for target in node.targets if isinstance(target, ast.Name))
@@ -209,7 +209,7 @@ def signatures(tree: ast.Module) -> int:
 
 
 def public_functions(body: list[ast.stmt]) -> Iterator[ast.FunctionDef]:
-    """The functions that do not begin with ``_``, those of public classes included; not the form of a value as JSON."""
+    """The functions without a leading ``_``, including those of public classes; a value's JSON form does not count."""
     for node in body:
         name = getattr(node, "name", "_")
         if name.startswith("_") or name in ("to_json", "from_json"):
@@ -246,14 +246,14 @@ def registers(tree: ast.Module) -> bool:
 
 @cache
 def further_modules(package: str) -> int:
-    """The number of modules that register something and were not there when the ceilings were set."""
+    """The number of modules that register something and did not exist when the ceilings were set."""
     return max(0, sum(map(registers, trees(package).values())) - REGISTERING.get(package, 0))
 
 
 def too_many_or_few(
     counts: Counter[str], ceilings: dict[str, int], further: int = 0
 ) -> dict[str, str]:
-    """Package → what its ceiling should be, if the count is above it, or far below; ``further``: what a further module adds."""
+    """Package → its proper ceiling, if the count is above it, or far below; ``further``: the addition for a new module."""
     names = {*counts, *ceilings}
     rooms = {name: further * further_modules(name) for name in names if further}
     return {

@@ -1,4 +1,4 @@
-"""Backends that ask a server on this machine, closed after the test, and tiny models in this process."""
+"""Backends for a server on this machine, closed after the test, and tiny models in this process."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ MODELS: dict[str, Callable[[Path], Path]] = {
 
 @pytest.fixture
 def key(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key for this machine's servers."""
+    """A key for servers on this machine."""
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
 
@@ -107,7 +107,7 @@ def make() -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def load(make: Callable[..., Any]) -> Callable[..., Any]:
-    """``load(server, **settings)`` → a backend that asks it."""
+    """``load(server, **settings)`` → a backend for it."""
     return lambda server, **settings: make(base_url=server.url, **settings)
 
 
@@ -138,12 +138,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def tiny(folder: Callable[[str], Path]) -> Callable[..., Any]:
-    """``tiny(which, **settings)`` → a loaded model on the CPU; the same settings give the same one."""
+    """``tiny(which, **settings)`` → a loaded model on the CPU; equal settings give the same model."""
     import torch
     import transformers  # noqa: F401
 
     torch.set_num_threads(1)
-    gc.freeze()  # every load collects garbage, and need not look through the libraries for it
+    gc.freeze()  # every load collects garbage, and need not search the libraries for it
     loaded: dict[str, Any] = {}
 
     def load(which: str = "llama", **settings: Any) -> Any:

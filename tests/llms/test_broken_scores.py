@@ -1,4 +1,5 @@
-"""A model whose scores are not numbers has no answer: whole, streamed, in a batch, forced, as a judge or a re-ranker."""
+"""A model with scores that are not numbers gives no answer: whole, streamed, in a batch, forced, as a judge or a
+re-ranker."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ FORM = {"response_format": {"type": "choice", "choices": ["Yes, it is.", "No, it
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """``loaded(kind)`` → a model of its own, on the CPU, whose weights a test may break."""
+    """``loaded(kind)`` → a separate model on the CPU, whose weights a test may break."""
 
     def load(kind: str = "llama", **settings: Any) -> Any:
         folder = tmp_path_factory.mktemp("models") / kind

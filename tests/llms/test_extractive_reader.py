@@ -1,4 +1,4 @@
-"""The embedded reader as a language model: replies, notes, limits, and that it says what it is."""
+"""The embedded reader as a language model: replies, notes, limits, and its description of itself."""
 
 from __future__ import annotations
 

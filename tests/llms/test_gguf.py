@@ -1,4 +1,4 @@
-"""A GGUF file becomes a folder of transformers once, whole or not at all, and is then a model like any other."""
+"""A GGUF file is converted once to a folder of transformers, whole or not at all, and is then a model like any other."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def folders(cache: Path) -> list[Path]:
 
 @pytest.fixture(scope="session")
 def converted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Opened]:
-    """(a GGUF file, the cache that holds it converted, the first load)."""
+    """(a GGUF file, the cache with its conversion, the first load)."""
     root = tmp_path_factory.mktemp("gguf")
     path = save_gguf(root / "x.gguf")
     return path, root / "cache", opened(path, root / "cache")
@@ -190,7 +190,7 @@ def test_two_processes_that_convert_the_same_file_end_with_the_same_folder(tmp_p
 
 
 def refused(path: Path, cache: Path, kind: type[RalleError], words: str, **settings: Any) -> None:
-    """The load is refused in one sentence that names llama.cpp's server, and leaves nothing."""
+    """The load is refused in one sentence that names llama.cpp's server, and leaves no files."""
     with pytest.raises(kind, match=words) as caught:
         opened(path, cache, **settings)
     assert f"llama-server -m {path}" in str(caught.value) and "\n" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""Replies that are broken: a failure in the server's words, whole and streamed, and tried again where that may help."""
+"""Broken replies are failures in the server's words, whole and streamed, and are requested again where this may help."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Serve = Callable[..., tuple[Loopback, Any]]
 
 
 def both(choice: dict[str, Any], **top: Any) -> tuple[Behaviour, Behaviour]:
-    """A reply with such a choice, whole and streamed; ``message`` is its message, or the delta of its only piece."""
+    """A reply with this choice, whole and streamed; ``message``: its message, or the delta of its only piece."""
     message = choice.get("message", {"role": "assistant", "content": ""})
     rest = {name: value for name, value in choice.items() if name != "message"}
     return (
@@ -42,7 +42,7 @@ def both(choice: dict[str, Any], **top: Any) -> tuple[Behaviour, Behaviour]:
 
 
 def report(error: Any, **top: Any) -> tuple[Behaviour, Behaviour]:
-    """An error at the top of the reply, and as a piece of a stream that began well."""
+    """An error at the top of the reply, and as a piece of a stream after a good beginning."""
     document = {"error": error, **top} if error else top
     return send_json(document), stream([chunk("", role="assistant"), document, DONE])
 
@@ -148,7 +148,7 @@ def test_an_error_event_of_a_stream_is_quoted_in_json_and_in_words(serve: Serve)
 
 
 def events_of(text: str) -> Behaviour:
-    """A stream of these very bytes."""
+    """A stream of exactly these bytes."""
     return lambda handler: handler.send(200, text.encode(), "text/event-stream")
 
 
@@ -205,7 +205,7 @@ def test_thoughts_without_an_answer_keep_their_own_sentence(serve: Serve) -> Non
         assert "only thought" in str(split_thoughts(reply, "m"))
 
 
-# ── what is tried again ──────────────────────────────────────────────────────
+# ── repeated requests ────────────────────────────────────────────────────────
 
 CODES = [429, "429", 500, "503", "rate_limit_exceeded", "overloaded_error", "InternalServerError"]
 

@@ -1,4 +1,4 @@
-"""A base model at a server is asked by plain completions: one text instead of messages, no tools, no forced format."""
+"""A base model behind a server uses plain completions: one text instead of messages, no tools, no forced format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One reply is the same episode whether it comes whole or in pieces, wherever and in whatever manner a server cuts it."""
+"""One reply gives the same episode, whole or in pieces, for every way in which a server may cut it."""
 
 from __future__ import annotations
 
@@ -58,9 +58,9 @@ MISSING = object()
 
 
 def is_decidable(manner: Any, calls: Any) -> bool:
-    """Return whether the pieces tell the calls apart.
+    """Return whether the pieces show which call they belong to.
 
-    Without indexes and ids in time, ``{}`` may be a call without arguments or the placeholder of the next; and a second id
+    Without early indexes and ids, ``{}`` may be a call without arguments or the placeholder of the next. A second id
     beside the rest of a name looks like another call.
     """
     if manner["id"] == "another in each" and manner["name"] == "in pieces":
@@ -83,7 +83,7 @@ def piece_id(manner: str, number: int, place: int, count: int) -> Any:
 
 
 def cut(text: str, cuts: list[int]) -> list[str]:
-    """The text in pieces; the whole as one without cuts inside it."""
+    """The text cut into pieces; one piece if no cut is inside it."""
     ends = [*sorted({at for at in cuts if 0 < at < len(text)}), len(text)]
     return [text[start:end] for start, end in zip([0, *ends], ends)]
 
@@ -91,7 +91,7 @@ def cut(text: str, cuts: list[int]) -> list[str]:
 def pieces_of_call(
     number: int, name: str, arguments: Any, manner: Any, cuts: list[int]
 ) -> Iterator[Any]:
-    """The chunks of one call in the manner of a server."""
+    """The chunks of one call, in the style of a server."""
     parts: list[Any] = (
         [arguments] if manner["object"] else cut(json.dumps(arguments, ensure_ascii=False), cuts)
     )
@@ -142,7 +142,7 @@ def without_ids(episode: Episode) -> Episode:
 
 
 class InMemory:
-    """A model whose server's bytes are in ``whole`` and ``pieces``; they are read like the bytes of a connection."""
+    """A model with the server's bytes in ``whole`` and ``pieces``; they are read like the bytes of a connection."""
 
     def __init__(self) -> None:
         self.whole: dict[str, Any] = {}
@@ -167,7 +167,7 @@ class InMemory:
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[tuple[dict[str, Any], Any]]:
-    """The streamed reply of a server, and a model that asks it."""
+    """The streamed reply of a server, and a model behind that server."""
     replies: dict[str, Any] = {}
     with Loopback(
         lambda handler: replies[str(bool(handler.body.get("stream")))](handler)

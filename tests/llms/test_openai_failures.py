@@ -1,4 +1,4 @@
-"""Servers that fail: what is tried again, and the one sentence that each failure costs."""
+"""Failing servers: repeated requests, and the one sentence for each failure."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from rallebench.core.stopping import Stop, obey
 Serve = Callable[..., tuple[Loopback, Any]]
 Load = Callable[..., Any]
 
-# ── what is tried again ──────────────────────────────────────────────────────
+# ── repeated requests ────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_closing_ends_a_wait_for_another_try(serve: Serve) -> None:
     thread = threading.Thread(target=lambda: results.append(reply_of(llm)))
     thread.start()
     assert server.until(lambda: server.answered == 1)
-    time.sleep(0.2)  # by now it waits
+    time.sleep(0.2)  # waiting by now
     llm.close()
     thread.join(5)
     assert "was unloaded" in str(results[0])
@@ -148,7 +148,7 @@ def test_a_stop_ends_the_wait_for_connections_nobody_answers(make: Callable[...,
     with socket.socket() as listener, ExitStack() as crowd:
         listener.bind(("127.0.0.1", 0))
         listener.listen(0)
-        for _ in range(4):  # more than wait in its line: the system answers no other
+        for _ in range(4):  # more than its queue holds: the system answers no others
             other = crowd.enter_context(socket.socket())
             other.setblocking(False)
             other.connect_ex(listener.getsockname())
@@ -165,7 +165,7 @@ def test_a_stop_ends_the_wait_for_connections_nobody_answers(make: Callable[...,
         thread = threading.Thread(target=work)
         thread.start()
         waits.wait(5)
-        time.sleep(0.3)  # by now it connects
+        time.sleep(0.3)  # connecting by now
         assert thread.is_alive()
         stop.set()
         thread.join(5)
@@ -173,7 +173,7 @@ def test_a_stop_ends_the_wait_for_connections_nobody_answers(make: Callable[...,
         llm.close()
 
 
-# ── what the messages say ────────────────────────────────────────────────────
+# ── messages ─────────────────────────────────────────────────────────────────
 
 
 def test_a_server_that_is_not_running_is_reported_at_once(load: Load) -> None:
@@ -245,11 +245,11 @@ def test_a_prompt_that_is_not_unicode_is_named(serve: Serve) -> None:
     assert server.bodies == []
 
 
-# ── broken in their own way ──────────────────────────────────────────────────
+# ── unusual failures ─────────────────────────────────────────────────────────
 
 
 def raw(text: bytes) -> Behaviour:
-    """Say this, byte for byte, and hang up."""
+    """Send exactly these bytes, and hang up."""
 
     def behave(handler: Handler) -> None:
         handler.wfile.write(text)
@@ -259,7 +259,7 @@ def raw(text: bytes) -> Behaviour:
 
 
 def dripping(head: bytes, piece: bytes, pause: float = 0.03) -> Behaviour:
-    """Begin well, then go on and on."""
+    """Begin well, then never end."""
 
     def behave(handler: Handler) -> None:
         handler.wfile.write(head)

@@ -1,4 +1,4 @@
-"""A server whose chat template has no tools drops them: that is found out once, and said."""
+"""A server whose chat template has no tools drops them. This is detected once, and reported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TURN = 'Thought: I know it.\nAction: Finish\nAction Input: {"return_type": "give
 
 
 def props(supports: Any) -> Behaviour:
-    """llama.cpp's ``/props``, and an answer that never calls a tool."""
+    """llama.cpp's ``/props``, and an answer without a tool call."""
 
     def behave(handler: Handler) -> None:
         if handler.command == "GET":
@@ -34,7 +34,7 @@ def props(supports: Any) -> Behaviour:
 
 
 def counting(tool_tokens: int, usage: bool = True) -> Behaviour:
-    """A server without ``/props`` that counts a tool as so many prompt tokens."""
+    """A server without ``/props`` that counts a tool as this number of prompt tokens."""
 
     def behave(handler: Handler) -> None:
         if handler.command == "GET":
@@ -56,7 +56,7 @@ def counting(tool_tokens: int, usage: bool = True) -> Behaviour:
         (props(False), False, 1),
         (counting(40), True, 3),
         (counting(0), False, 3),
-        (counting(-3), True, 3),  # a server that does not count what it has cached
+        (counting(-3), True, 3),  # a server that does not count cached tokens
         (counting(0, usage=False), True, 2),
         (fail(500), True, 2),
         (send_text("no JSON"), True, 2),
@@ -85,7 +85,7 @@ def test_the_small_request_holds_a_models_fields_but_for_tools(serve: Serve) -> 
 
 @pytest.fixture
 def far(cli: CommandLine) -> Iterator[Loopback]:
-    """A server that takes no tools; the model ``far`` of the workspace is behind it."""
+    """A server that drops tools; the model ``far`` of the workspace is behind it."""
     file = cli.workspace / "llms.json"
     with Loopback(props(False)) as server:
         settings = {"model": "m", "base_url": server.url, "max_retries": 0}
@@ -114,7 +114,7 @@ def test_a_server_is_not_asked_about_tools_where_none_are_offered_any_more(
     cli: CommandLine, far: Loopback, more: tuple[str, ...]
 ) -> None:
     assert cli(*agent_run(*more)).code == 0
-    assert cli(*agent_run(*more, "--resume")).code == 0  # nothing is left to answer
+    assert cli(*agent_run(*more, "--resume")).code == 0  # no question is left
     assert far.paths.count("/props?model=m") == (0 if more else 1)
 
 
@@ -140,7 +140,7 @@ def test_replies_without_log_probabilities_are_counted_in_a_warning(cli: Command
     assert "Warning: 3 of 3 replies of 'titan' hold no log-probabilities" in ran.err
 
 
-# ── a call that must be made ─────────────────────────────────────────────────
+# ── a required call ──────────────────────────────────────────────────────────
 
 NAMED = {"type": "function", "function": {"name": "search"}}
 CALLED = {"id": "c", "type": "function", "function": {"name": "search", "arguments": "{}"}}

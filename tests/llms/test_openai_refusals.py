@@ -1,4 +1,4 @@
-"""A field that a server refuses is left out from then on: learnt once from its own words, and said."""
+"""A field that a server refuses is left out from then on: learnt once from the server's own words, and reported."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ FULL = Generate(
 
 
 def refuse(field: str, status: int, body: Any) -> Behaviour:
-    """Refuse a request with this field (``system``: with a system message), answer any other."""
+    """Refuse a request with this field (``system``: with a system message); answer any other."""
 
     def behave(handler: Handler) -> None:
         roles = [message["role"] for message in handler.body["messages"]]
@@ -307,7 +307,7 @@ def test_a_refused_tool_choice_is_left_out_and_a_missing_call_is_noted(serve: Se
     assert "refuses tool_choice" in note and "holds no call" in note
 
 
-# ── what a run says ──────────────────────────────────────────────────────────
+# ── warnings of a run ────────────────────────────────────────────────────────
 
 
 def sentences(llm: Any, *requests: Generate) -> tuple[str, ...]:

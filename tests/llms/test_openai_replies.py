@@ -36,7 +36,7 @@ from rallebench.llms.scripted import Scripted
 
 Serve = Callable[..., tuple[Loopback, Any]]
 
-# ── what is sent ─────────────────────────────────────────────────────────────
+# ── requests ─────────────────────────────────────────────────────────────────
 
 OPTIONS = ask(
     options={"top_k": 2, "top_p": None}, temperature=0.9, seed=3, stop=("\n",), max_tokens=5
@@ -80,7 +80,7 @@ def test_a_request_holds_these_fields_and_no_other(serve: Serve, case: str) -> N
     [
         ({}, 0.0, None),
         ({"temperature": 0.3}, 0.3, None),
-        ({"temperature": None}, 1.0, None),  # the server's own, and then it samples
+        ({"temperature": None}, 1.0, None),  # the server's own value, and then it samples
         ({"temperature": 0.3, "extra_body": {"temperature": 0.9, "seed": 5}}, 0.9, 5),
         ({"extra_body": {"temperature": None}}, 1.0, None),
         ({"extra_body": {"temperature": "hot"}}, 1.0, None),
@@ -106,7 +106,7 @@ def test_the_system_setting_is_sent_only_where_the_request_has_none(serve: Serve
     assert len(server.bodies[1]["messages"]) == 2
 
 
-# ── what comes back ──────────────────────────────────────────────────────────
+# ── replies ──────────────────────────────────────────────────────────────────
 
 LOGPROBS = {"content": [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -1}]}
 
@@ -426,7 +426,7 @@ def test_a_server_that_ignores_stop_strings_has_its_answer_cut_before_the_first_
     assert "".join(pieces) == reply.text == whole and reply.finish_reason == "stop"
 
 
-# ── fields that some servers do not take ─────────────────────────────────────
+# ── fields that some servers refuse ──────────────────────────────────────────
 
 NEWER = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
 

@@ -38,7 +38,7 @@ def texts(replies: list[Any]) -> list[str]:
 
 
 def together(*llms: Any, requests: int) -> None:
-    """Each model answers so many requests, all at the same time."""
+    """Each model answers this number of requests, all at the same time."""
     threads = [threading.Thread(target=llm.generate, args=(many(requests),)) for llm in llms]
     for thread in threads:
         thread.start()
@@ -50,7 +50,7 @@ def together(*llms: Any, requests: int) -> None:
 
 
 def crowded_above(bearable: int) -> Behaviour:
-    """Refuse requests while this many are in flight."""
+    """Refuse requests while more than this number are in flight."""
 
     def behave(handler: Handler) -> None:
         if handler.owner.in_flight > bearable:
@@ -97,7 +97,7 @@ def test_two_models_at_one_address_share_one_window(load: Load) -> None:
         models = [load(server, concurrency=4, model=model) for model in ("a", "b")]
         together(*models, requests=20)
         assert len(server.bodies) == 40
-        # The server counts an answer until a moment after it was read; two windows would make 8.
+        # The server counts an answer for a moment after it was read; two windows would make 8.
         assert 4 <= server.most_in_flight < 8
         assert {model.status().most for model in models} == {4}
 
@@ -168,7 +168,7 @@ def test_closing_wakes_who_waits_for_room_and_who_waits_for_an_answer(load: Load
         assert [str(result) for result in results] == [
             "'gpt' was unloaded; load it again to use it."
         ] * 6
-    # The test server's own threads end a moment after it closes; a thread of the client never would.
+    # The test server's own threads end a moment after it closes; a thread of the client would never end.
     for thread in set(threading.enumerate()) - before:
         thread.join(5)
         assert not thread.is_alive(), thread.name
@@ -221,7 +221,7 @@ def test_a_burst_of_refusals_cuts_the_window_once_and_it_grows_back_by_one_a_rou
     for rounds, start, sizes in ((1, 1.0, (11,)), (1, 3.0, (11, 12)), (8, 4.0, (16,))):
         answered(window, rounds, start)  # requests of 1.0 were sent before the cut
         assert window.size in sizes
-    for second in range(20, 120):  # refusals without end leave one request
+    for second in range(20, 120):  # endless refusals leave one request
         window.throttle(float(second), second + 0.5)
     assert window.size == 1
 
@@ -247,7 +247,7 @@ def test_requests_per_minute_are_kept_by_all_threads_and_models_of_an_address(lo
 
 
 def test_tokens_per_minute_count_what_answers_really_took(load: Load) -> None:
-    with Loopback(answer()) as server:  # 10 tokens each; thought to be 257 at first
+    with Loopback(answer()) as server:  # 10 tokens each; estimated at 257 at first
         llm = load(server, concurrency=4, tokens_per_minute=6000)
         started = time.monotonic()
         llm.generate(many(8))

@@ -1,7 +1,7 @@
-"""The settings of a model at a server, its fingerprint, and which server is shown which key.
+"""The settings of a model behind a server, its fingerprint, and the server for each key.
 
-A server that is not this machine is played by a proxy on the loopback: it gets the requests meant for
-any host, with all their headers.
+A proxy on the loopback plays every server other than this machine: it receives the requests for any host, with all their
+headers.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def test_listing_the_backends_does_not_import_the_client() -> None:
     assert done.stdout.split() == ["False", "False"]
 
 
-# ── which server is shown which key ──────────────────────────────────────────
+# ── the server for each key ──────────────────────────────────────────────────
 
 STRANGERS = (
     "http://models.example/v1",
@@ -146,14 +146,14 @@ STRANGERS = (
     "http://models.example/api.openai.com/v1",
     "http://localhost.models.example/v1",
     "http://10.1.2.3:8000/v1",
-    "http://api.openai.com/v1",  # without TLS anybody in between could read the key
+    "http://api.openai.com/v1",  # without TLS anyone in between could read the key
 )
 PROXIES = ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy", "HTTPS_PROXY")
 
 
 @pytest.fixture
 def proxied(serve: Serve, key: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Loopback]:
-    """``proxied(behaviour)`` → the server that all plain HTTP to other machines now reaches."""
+    """``proxied(behaviour)`` → the server that now receives all plain HTTP to other machines."""
 
     def start(*behaviours: Any) -> Loopback:
         server, _ = serve(*behaviours)

@@ -1,4 +1,4 @@
-"""Answers in the form of a JSON schema, whether the server knows of that or not."""
+"""Answers in the form of a JSON schema, from servers with and without support for schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Presets are data: each is a backend with settings that it takes, and facts that fit together."""
+"""Presets are data: each one is a backend with valid settings, and facts that fit together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scripted model: what tests and dry runs rely on."""
+"""The scripted model: the behaviour that tests and dry runs rely on."""
 
 from __future__ import annotations
 

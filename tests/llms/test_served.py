@@ -1,4 +1,4 @@
-"""The list of a server's models: asked once, read without trust, one sentence for every failure."""
+"""The list of a server's models: requested once, read without trust, one sentence for every failure."""
 
 from __future__ import annotations
 

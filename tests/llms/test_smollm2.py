@@ -1,4 +1,4 @@
-"""A real language model in this process, from GGUF, in three forms: whether the machinery is right, not the answers."""
+"""A real language model in this process, from GGUF, in three forms. Tests the machinery, not the answers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def llm(request: pytest.FixtureRequest, smollm2_file: Path, smollm2_cache: Path)
 
 @pytest.fixture(scope="module")
 def answers(llm: Any) -> dict[str, Any]:
-    """The replies to the two questions that several tests ask, each written once."""
+    """The replies to the two questions used by several tests, each written once."""
     return {text: reply_of(llm, ask(text)) for text in (CAPITAL, COUNT)}
 
 
@@ -141,7 +141,7 @@ print(json.dumps(rows))
 def test_each_form_takes_what_was_estimated_within_15_percent_and_gives_it_back(
     smollm2_file: Path, smollm2_cache: Path, tmp_path: Path
 ) -> None:
-    """In one process, one after the other, and the first once more."""
+    """In one process, one after the other, and the first form once more."""
     forms, workspace = ("none", "8bit", "4bit"), tmp_path / "workspace"
     shutil.copytree(smollm2_cache, workspace / "cache", copy_function=hard_link)
     child = subprocess.run(
@@ -161,5 +161,5 @@ def test_each_form_takes_what_was_estimated_within_15_percent_and_gives_it_back(
 
 
 def hard_link(source: str, target: str) -> None:
-    """270 MB are not copied."""
+    """A link, because a copy would take 270 MB."""
     Path(target).hardlink_to(source)

@@ -1,4 +1,5 @@
-"""Models that think: of every backend the answer alone goes on, whole and streamed, and the thoughts are in the step."""
+"""Models that think: with every backend only the answer is passed on, whole and streamed, and the thoughts are in the
+step."""
 
 from __future__ import annotations
 
@@ -212,7 +213,7 @@ def test_a_stop_string_ends_the_answer_and_not_the_thoughts(tiny: Any, streamed:
     assert reply.completion_tokens < 7 and reply.finish_reason == "stop"
 
 
-# ── what is not said by a backend ────────────────────────────────────────────
+# ── replies outside the backends ─────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("streamed", [False, True])
@@ -230,7 +231,7 @@ def test_a_cached_reply_is_the_parted_one(streamed: bool) -> None:
 
 
 def thinks_for(tokens: int) -> Behaviour:
-    """A model that thinks for so many tokens before it says No."""
+    """A model that thinks for this number of tokens before it says No."""
 
     def behave(handler: Any) -> None:
         limit = handler.body.get("max_tokens", 0)

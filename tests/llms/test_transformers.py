@@ -1,4 +1,4 @@
-"""The transformers backend, proven with models that are made here: batches, stops, streams, seeds, memory."""
+"""The transformers backend, tested with models made here: batches, stops, streams, seeds, memory."""
 
 from __future__ import annotations
 
@@ -657,7 +657,7 @@ print(json.dumps([held.ram, llm.memory.ram, llm.freed.ram, left.ram]))
 
 @pytest.mark.slow
 def test_closing_a_model_gives_its_memory_back_and_says_how_much(tmp_path: Path) -> None:
-    """In a process of its own: what other tests left in the heap would be measured too."""
+    """Runs in its own process; otherwise the measurement would include the heap of other tests."""
     wide = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
     small = tiny_models.save_llama(tmp_path / "small")
     weights = (wide / "model.safetensors").stat().st_size
@@ -681,7 +681,7 @@ def test_closing_a_model_gives_its_memory_back_and_says_how_much(tmp_path: Path)
 
 @pytest.fixture(scope="session")
 def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A Llama whose matrices are wide enough for blocks of 64."""
+    """A Llama with matrices that are wide enough for blocks of 64."""
     if importlib.util.find_spec("bitsandbytes") is None:
         pytest.skip("bitsandbytes is not installed")
     return tiny_models.save_llama(tmp_path_factory.mktemp("square") / "llama", hidden=256, layers=2)
@@ -733,7 +733,7 @@ def needs_gpu() -> None:
 )
 def test_a_gpu_answers_and_gets_memory_back(needs_gpu: None, tmp_path: Path, settings: Any) -> None:
     folder = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=5)
-    for _ in range(2):  # the first time CUDA keeps work space of its own
+    for _ in range(2):  # at the first use CUDA keeps work space for itself
         before = Memory.now()
         llm = LLMS["transformers"]("wide", model=str(folder), device_map="cuda", **settings)
         assert llm.memory.vram > 20_000_000

@@ -79,7 +79,7 @@ def test_logprobs_are_given_only_to_who_asks(tiny: Any) -> None:
     )
 
 
-# ── how words are chosen ─────────────────────────────────────────────────────
+# ── choice of words ──────────────────────────────────────────────────────────
 
 
 def test_a_repetition_penalty_does_not_depend_on_the_padding_of_a_batch(tiny: Any) -> None:
@@ -361,7 +361,7 @@ def test_attention_and_device_map_change_no_text(tiny: Any, settings: dict[str, 
         assert " on disk, " in llm.about
 
 
-# ── 4-bit, as asked ──────────────────────────────────────────────────────────
+# ── 4-bit, as requested ──────────────────────────────────────────────────────
 
 
 @pytest.mark.slow

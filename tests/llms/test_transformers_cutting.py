@@ -1,4 +1,4 @@
-"""Passages are left out of a prompt that is too long; words stand for tokens here."""
+"""Passages are left out of an overlong prompt; words stand for tokens here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown(found: tuple[tuple[Message, ...], str] | None) -> str:
 
 
 def test_whole_passages_leave_from_the_end_with_their_titles_and_separators() -> None:
-    # 2 words before, 4 after, 12 a passage with its title
+    # 2 words before, 4 after, 12 per passage with its title
     found = cut(2 + 4 + 3 * 12)
     assert shown(found) == INTRO + "; ".join(f"{p.title}, {p.text}" for p in PASSAGES[:3]) + (
         f"\n\nQuestion: {QUESTION}"

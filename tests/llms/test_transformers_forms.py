@@ -1,4 +1,4 @@
-"""The form of a reply, enforced while a model of this process writes: whatever it would rather write, the reply has it."""
+"""The form of a reply, enforced while a model of this process writes, even against the model's preference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server, ``transformers serve``, answers this backend; what it ignores is noticed and told."""
+"""A real server, ``transformers serve``, answers this backend; ignored settings are noticed and reported."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CAPITAL, COUNT = (
 )
 
 LENGTH = 12
-"""Tokens of an answer: enough for a list of numbers to be stopped in."""
+"""Tokens of an answer: enough to stop in the middle of a list of numbers."""
 
 Asked = Callable[..., Any]
 
@@ -74,7 +74,7 @@ def address(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 def wait_for(server: subprocess.Popen[bytes], health: str, log: Path) -> None:
-    """Wait until the server answers; fail with its last words if it ends, or never does."""
+    """Wait until the server answers; fail with its last output if it ends, or never answers."""
     until = time.monotonic() + SECONDS
     while server.poll() is None and time.monotonic() < until:
         try:
@@ -87,7 +87,7 @@ def wait_for(server: subprocess.Popen[bytes], health: str, log: Path) -> None:
 
 @pytest.fixture(scope="module")
 def asked(address: str, folder: Path) -> Iterator[Asked]:
-    """``asked(**settings)`` → the backend that asks the server."""
+    """``asked(**settings)`` → the backend for the server."""
     models: list[Any] = []
 
     def backend(**settings: Any) -> Any:
@@ -102,7 +102,7 @@ def asked(address: str, folder: Path) -> Iterator[Asked]:
 
 @pytest.fixture(scope="module")
 def counted(asked: Asked) -> Any:
-    """The reply to the question that several tests ask, written once."""
+    """The reply to the question used by several tests, written once."""
     return reply_of(asked(), ask(COUNT))
 
 

@@ -1,4 +1,4 @@
-"""Every metric has a card, and its docstring has the form that cards are read from."""
+"""Every metric has a card, and its docstring has the form from which cards are read."""
 
 from __future__ import annotations
 

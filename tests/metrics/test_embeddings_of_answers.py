@@ -25,7 +25,7 @@ def said(answer: str) -> Episode:
 
 
 class Counting:
-    """An encoder of three dimensions that remembers what it was given."""
+    """An encoder of three dimensions that records its texts."""
 
     name, dim, fingerprint = "counting", 3, "0"
 

@@ -37,7 +37,7 @@ ALIASES = st.lists(TEXTS, min_size=1, max_size=4, unique=True).map(tuple)
 
 
 def episode(answer: str = "", *retrievals: list[str]) -> Episode:
-    """An episode that retrieved these pages (one list a step) and gave this answer."""
+    """An episode that retrieved these pages (one list per step) and gave this answer."""
 
     def retrieve(pages: list[str]) -> Step:
         passages = (Passage(f"{page}-{n}", "", page_id=page) for n, page in enumerate(pages))
@@ -192,7 +192,7 @@ def test_sets_of_one_page_rank_as_a_plain_list_of_pages(pages: list[str], gold: 
 
 
 def test_a_place_held_by_the_first_set_is_not_mistaken_for_a_miss() -> None:
-    # Set 0 and set 1 are numbers in the rank; False == 0 and True == 1 must not be taken for them.
+    # Set 0 and set 1 are numbers in the rank; False == 0 and True == 1 must not be confused with them.
     assert rank_list(["9", "a", "b"], [{"a", "b"}]) == [False, True]
     rank = rank_list(["x", "a", "b"], [{"x"}, {"a", "b"}])
     assert [entry is True for entry in rank] == [True, True]

@@ -1,4 +1,4 @@
-"""``rallebench list metrics``: definitions in short, the cards of those that are named."""
+"""``rallebench list metrics``: short definitions, and the cards of named metrics."""
 
 from __future__ import annotations
 

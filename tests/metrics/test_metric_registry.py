@@ -1,4 +1,4 @@
-"""Every metric can be asked for by name and carries its card."""
+"""Every metric can be requested by name and has its card."""
 
 from __future__ import annotations
 

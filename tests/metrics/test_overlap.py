@@ -1,4 +1,4 @@
-"""Overlap of texts: each measure against the package, or the formula, that it is known by."""
+"""Overlap of texts: each measure against its reference package or formula."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_bleu_is_sacrebleus_of_each_answer_and_of_all(
     ]
     width = max(map(len, golds))
     streams = [[g[i] if i < len(g) else None for g in golds] for i in range(width)]
-    # effective_order leaves alone what has four words; corpus_bleu would warn of nothing here.
+    # effective_order does not change texts of four words; corpus_bleu would not warn here.
     assert found["bleu"].values == pytest.approx(one)
     assert found["bleu"].corpus_level == pytest.approx(
         sacrebleu.corpus_bleu(answers, streams, tokenize=tokenizer).score / 100
@@ -169,7 +169,7 @@ def test_bleu_is_sacrebleus_of_each_answer_and_of_all(
 
 
 def chrf_by_hand(answer: str, gold: str) -> float:
-    """Popović 2015: the mean precision and recall of character n-grams that both are long enough for; β = 2."""
+    """Popović 2015: the mean precision and recall of character n-grams up to the length of both texts; β = 2."""
     one, other = "".join(answer.split()), "".join(gold.split())
     shares = []
     for n in range(1, 7):

@@ -1,4 +1,4 @@
-"""The measures over a ranked list are those of ir_measures (trec_eval), over pages and over passages."""
+"""The measures over a ranked list equal those of ir_measures (trec_eval), over pages and over passages."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ REFERENCE = {
     "page_recall@1": "R@1",
     "page_recall@5": "R@5",
 }
-"""Our name for pages → ir_measures' name; of passages, ours begin with ``passage_``."""
+"""Our name for pages → ir_measures' name; our names for passages begin with ``passage_``."""
 
 
 def for_passages(name: str) -> str:
@@ -60,7 +60,7 @@ def episode(hits: Sequence[Hit], answer: str = "") -> Episode:
 
 
 def listed(*ids: str) -> Episode:
-    """An episode that retrieved these ids, each a passage and a page by itself."""
+    """An episode that retrieved these ids; each is a passage and also a page."""
     return episode([Hit(Passage(i, "", page_id=i), -n) for n, i in enumerate(ids)])
 
 
@@ -95,7 +95,7 @@ def compare(
 @LAW
 @given(st.lists(IDS, max_size=7, unique=True), st.frozensets(IDS, min_size=1))
 def test_any_ranking_scores_as_in_ir_measures(ids: list[str], relevant: frozenset[str]) -> None:
-    if not ids:  # trec_eval does not see a question whose run is empty
+    if not ids:  # trec_eval ignores a question with an empty run
         assert metric("mrr").value(listed(), Gold(provenance=(relevant,))) == 0
         return
     gold = Gold(provenance=(relevant,), passages=(relevant,))
@@ -188,7 +188,7 @@ def test_bm25_over_real_pages_scores_as_ir_measures_by_page_and_passage(shared_d
     check_real_run(corpus(folder / "newwiki_corpus.tsv", pages), asked)
 
 
-# ── what the reference does not say ──────────────────────────────────────────
+# ── cases outside the reference ──────────────────────────────────────────────
 
 
 def test_a_page_of_any_evidence_set_is_relevant_where_kilt_asks_for_a_whole_set() -> None:

@@ -1,4 +1,4 @@
-"""Evidence that an episode gives a metric: an answer, a retrieval, or neither."""
+"""Evidence in an episode for a metric: an answer, a retrieval, or neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ROUGE-L is what PyPI rouge 1.0.1 gives, on anything that package can score."""
+"""ROUGE-L equals that of PyPI rouge 1.0.1, on anything that this package can score."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rallebench.metrics.rouge_l import MAX_WORDS, rouge_l_score
 
-# Few words, so that they repeat: which of several equally long subsequences is taken then matters.
+# Few words, so that they repeat: then the choice between equally long subsequences matters.
 WORDS = st.sampled_from(["a", "b", "c", "d", "A", "b,", "é", "中", "", "\n", "\u00a0", "."])
 TEXTS = st.lists(WORDS, max_size=30).map(" ".join)
 ANYTHING = st.text(alphabet=st.characters(codec="utf-8"), max_size=60)

@@ -1,4 +1,4 @@
-"""A metric over a whole run: a value or a reason for every question, and nothing is 0 in silence."""
+"""A metric over a whole run: a value or a reason for every question, and never a silent 0."""
 
 from __future__ import annotations
 

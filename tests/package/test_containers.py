@@ -1,4 +1,4 @@
-"""The container files: what a linter asks of them, and their commands in a clean environment."""
+"""The container files: the rules of a linter, and their commands in a clean environment."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MANUAL = (PROJECT / "docs" / "containers.md").read_text(encoding="utf-8")
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """(instruction, arguments) of a Dockerfile, comments left out."""
+    """(instruction, arguments) of a Dockerfile, without comments."""
     lines = re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ").splitlines()
     parts = [line.strip().partition(" ") for line in lines if line.strip()]
     return [(name, " ".join(rest.split())) for name, _, rest in parts]
 
 
 def last(name: str) -> str:
-    """The arguments of the last instruction of that name, which is in force."""
+    """The arguments of the last instruction of that name, the effective one."""
     return [rest for instruction, rest in instructions(DOCKERFILE) if instruction == name][-1]
 
 

@@ -1,4 +1,4 @@
-"""rallebench and everything that it needs may be used, changed and shared; the files beside the code say so."""
+"""rallebench and everything that it needs may be used, changed and shared; the files beside the code document this."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALLOWED = {
     "MPL-2.0",
     "PSF-2.0",
 }
-"""Licences under which a direct dependency may stand; none of them reaches our own code."""
+"""Permitted licences of direct dependencies; none of them affects our own code."""
 
 NAMED_OTHERWISE = {
     "apache": "Apache-2.0",
@@ -43,7 +43,7 @@ DIRECT = sorted(
 
 
 def licences(name: str) -> set[str]:
-    """The SPDX identifiers that the installed package declares; empty where it declares none."""
+    """The SPDX identifiers that the installed package declares; empty without a declaration."""
     found = metadata.metadata(name)
     text = found.get("License-Expression") or READ_BY_HAND.get(name, "")
     if not text:

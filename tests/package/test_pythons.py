@@ -1,4 +1,4 @@
-"""The package runs with every Python from 3.10 on: constructs that only newer ones have or understand are found here."""
+"""The package runs with every Python from 3.10 on. Constructs that need a newer one are found here."""
 
 from __future__ import annotations
 

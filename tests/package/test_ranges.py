@@ -33,7 +33,7 @@ FIXED = [
     "sentence-transformers",
     "pytest",
 ]
-"""Packages that README's two commands have to install."""
+"""Packages that README's two commands must install."""
 
 COME_WITH = {
     "alembic": "mlflow",
@@ -52,7 +52,7 @@ COME_WITH = {
     "typing-extensions": "pydantic",
     "uvicorn": "gradio",
 }
-"""Package that is imported without a range of its own → the one that brings it and knows its range."""
+"""Package that is imported without a range of its own → the package that brings it and knows its range."""
 
 TESTING = {"pytest", "playwright", "hypothesis", "ruff", "mypy", "pytest-xdist"}
 
@@ -109,7 +109,7 @@ def test_packages_that_come_with_another_are_named_with_it() -> None:
 
 
 def module_names(node: ast.AST) -> list[str]:
-    """Modules that an import statement names; relative ones are ours."""
+    """Modules named by an import statement; relative ones are ours."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and node.module and not node.level:

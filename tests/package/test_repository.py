@@ -1,4 +1,4 @@
-"""The files beside the code that a contributor or a reporter of a problem meets."""
+"""The files beside the code for contributors and reporters of problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wheel installs into an environment of its own, answers offline and opens the page, from any folder."""
+"""The wheel installs into a separate environment, answers offline and opens the page, from any folder."""
 
 from __future__ import annotations
 

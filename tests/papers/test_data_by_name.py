@@ -1,4 +1,4 @@
-"""Every suite takes its questions as the name of a dataset, like every other verb, or as a path."""
+"""Every suite accepts its questions as the name of a dataset, like every other verb, or as a path."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_a_probe_whose_questions_all_fail_ends_with_the_reason(bench: Workbench)
 
 
 def forgiving(asked: ExperimentRequest) -> Experiment:
-    """Continue without the parts that fail, as R-Eval does, and end with an error of its own if none is left."""
+    """Continue without the failing parts, as R-Eval does; raise an error of its own if none is left."""
     answered = None
     for number in (1, 2):
         with contextlib.suppress(BackendError):

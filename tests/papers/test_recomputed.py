@@ -70,7 +70,7 @@ def test_ralles_headline_and_r_precision(cli: CommandLine, tmp_path: Path) -> No
 
 
 def is_right(prediction: str, answer: Any) -> bool:
-    """A text is one answer; of a list all are required, and a list in it has their aliases."""
+    """A text is one answer. Of a list all are required, and a list in it has their aliases."""
     required = answer if isinstance(answer, list) else [answer]
     text = prediction.replace(" ", "").lower()
     return all(
@@ -180,7 +180,7 @@ def f1(answer: str, accepted: str) -> float:
 
 
 def places(sums: dict[str, float]) -> dict[str, int]:
-    """Every place once, the highest first; the upper of two rows with equal sums has the better place."""
+    """Every place once, the highest first; of two rows with equal sums the upper one has the better place."""
     ordered = sorted(sums, key=lambda system: -round(sums[system], 9))  # sorting is stable
     return {system: place for place, system in enumerate(ordered, 1)}
 

@@ -1,4 +1,5 @@
-"""A further paper is one folder: two suites, a judge, a printed table, a form of predictions, a required setting, English alone."""
+"""A further paper is one folder: two suites, a judge, a printed table, a format of predictions, a required setting, only
+in English."""
 
 from __future__ import annotations
 
@@ -193,7 +194,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def questions(workspace: Path, room: Path) -> Path:
-    """Four questions, known to be the paper's own, and a judge that says yes."""
+    """Four questions, registered as the paper's own, and a judge that says yes."""
     from rallebench.experiments.published.official import ids_digest
 
     rows = [

@@ -1,4 +1,4 @@
-"""A suite in MLflow: one run with the runs of its parts below it, also if it is sent later."""
+"""A suite in MLflow: one run with the runs of its parts below it, even if it is sent later."""
 
 from __future__ import annotations
 

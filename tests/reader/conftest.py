@@ -1,4 +1,4 @@
-"""One reader on the real encoder for all tests of this folder: it loads in seconds and keeps no state that shows."""
+"""One reader on the real encoder for all tests of this folder: it loads in seconds and keeps no visible state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choice of the span, worked out by hand on invented scores."""
+"""The choice of the span, worked out by hand on invented scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PIECES = np.zeros(100, dtype=bool)
 
 
 def window(text: str = TEXT, passage: int = 0, pieces: tuple[str, ...] = ()) -> Window:
-    """One token a word: ids count from 10, those of ``pieces`` from 50 (they go on a word)."""
+    """One token per word: ids count from 10, those of ``pieces`` (continued words) from 50."""
     words, at, offsets = text.split(), 0, []
     for word in words:
         at = text.index(word, at)
@@ -25,7 +25,7 @@ def window(text: str = TEXT, passage: int = 0, pieces: tuple[str, ...] = ()) -> 
 
 
 def scores(text: str = TEXT, none: float = 0.0, **spots: tuple[float, float]) -> np.ndarray:
-    """Start and end scores: −5 everywhere but at the named words, ``none`` for both at the first token."""
+    """Start and end scores: −5 everywhere except at the named words, ``none`` for both at the first token."""
     words = text.split()
     found = np.full((len(words) + 4, 2), -5.0, dtype=np.float32)
     found[0] = none

@@ -1,4 +1,4 @@
-"""Claims and titles: compared with the unchanged encoder, whose vectors are remembered."""
+"""Claims and titles, compared with the unchanged encoder, whose vectors are cached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rallebench.reader.verdict import is_yes_or_no
 
 
 class Counting:
-    """The hashing encoder, counting what it is asked."""
+    """The hashing encoder; counts its texts."""
 
     name, dim, fingerprint = "counting", 0, "counting"
 

@@ -1,4 +1,4 @@
-"""The weights' file: small, exact enough, and refused where it does not belong."""
+"""The weights' file: small, exact enough, and refused for any other model."""
 
 from __future__ import annotations
 

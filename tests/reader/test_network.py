@@ -1,4 +1,4 @@
-"""The network: what is done for speed changes no score that matters."""
+"""The network: optimisations for speed change no relevant score."""
 
 from __future__ import annotations
 

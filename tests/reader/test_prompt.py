@@ -1,4 +1,4 @@
-"""The task and the passages of a prompt, for every kind of prompt that the chains send."""
+"""The task and the passages of a prompt, for every kind of prompt in the chains."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Accuracy of the reader. The floors are five points below the measured values (float32), so that a regression shows.
 
-MODEL_CARD.md beside the weights has the figures of whole sets; here are parts of them that are read quickly.
+MODEL_CARD.md beside the weights has the figures of whole sets; these tests use parts that are read quickly.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The extractive reader on the real encoder: what it answers, when it declines, what never changes."""
+"""The extractive reader on the real encoder: its answers, its refusals, and its determinism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words and their stems: which words meet, and which stay apart."""
+"""Words and their stems: words that match, and words that stay apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls of other programs give the values of services and views, and refuse in one sentence."""
+"""Calls of other programs return the values of services and views, and refuse in one sentence."""
 
 from __future__ import annotations
 

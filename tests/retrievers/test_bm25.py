@@ -1,4 +1,4 @@
-"""BM25 is Lucene's: against the formula, and against published page hits on real questions."""
+"""BM25 equals Lucene's: tested against the formula, and against published page hits on real questions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_best_rows_are_those_of_a_full_sort(size: int, share: float, differe
         assert best_rows(scores, k).tolist() == np.argsort(-scores, kind="stable")[:k].tolist()
 
 
-# Page hit in the first 1 and 5 passages, published for these files with k1 .9, b .4, title + text.
+# Page hits in the first 1 and 5 passages, published for these files with k1 .9, b .4, title + text.
 REFERENCE = {
     "xquad_en": (0.966, 0.990),
     "xquad_zh": (0.983, 0.997),

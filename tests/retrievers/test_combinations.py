@@ -1,4 +1,4 @@
-"""Combinations by name or written out: what they mean, and how they are loaded, shared and let go."""
+"""Combinations by name or written out: their meaning, loading, sharing and release."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def loaded(bench: Workbench) -> list[str]:
     return [line.name for line in bench.models.status()]
 
 
-# ── what a name means ────────────────────────────────────────────────────────
+# ── the meaning of a name ────────────────────────────────────────────────────
 
 
 def test_an_index_is_no_combination_and_a_combination_has_all_its_settings(

@@ -85,7 +85,7 @@ def test_the_depth_is_what_each_part_is_asked_for_while_it_holds_enough() -> Non
 
 
 def deep_parts() -> list[Listed]:
-    """500 passages from 0 up and 300 from 700 down: the two meet far below the default depth."""
+    """500 passages ascending from 0 and 300 descending from 700: the lists meet far below the default depth."""
     upward = Listed(*((str(n), 1000.0 - n) for n in range(500)), name="upward")
     return [upward, Listed(*((str(700 - n), 1.0 - n / 1000) for n in range(300)), name="downward")]
 

@@ -1,4 +1,4 @@
-"""Vectors in Milvus, by the engine that is embedded in a file: the same client speaks to a server."""
+"""Vectors in Milvus, with the engine embedded in a file: the same client connects to a server."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_scores_and_rows_are_those_of_the_exact_reference(index: Any, vectors: A
         scores, rows = index.search(vectors[:20], 10, rescore=rescore)
         assert rows.tolist() == true_rows.tolist()
         np.testing.assert_allclose(scores, true_scores, atol=digits)
-    for number in range(20):  # rescored, a query scores the same alone
+    for number in range(20):  # rescored, a query has the same scores alone
         (alone,), _ = index.search(vectors[number : number + 1], 10, rescore=True)
         assert alone.tolist() == scores[number].tolist()
 
@@ -93,7 +93,7 @@ def test_an_engines_graph_finds_nearly_all(index_type: str, vectors: Any, tmp_pa
     assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(rows, true_rows)]) >= 0.95
 
 
-# ── collections that exist ───────────────────────────────────────────────────
+# ── existing collections ─────────────────────────────────────────────────────
 
 
 def a_collection(path: Path, name: str) -> None:
@@ -167,7 +167,7 @@ def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: 
         Milvus.load(tmp_path)
 
 
-# ── requests that are refused before anything is encoded ─────────────────────
+# ── requests refused before anything is encoded ──────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_a_silent_server_is_a_sentence(monkeypatch: pytest.MonkeyPatch, mute: bo
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         if mute:
-            listener.listen()  # the system takes the connection, and no program reads from it
+            listener.listen()  # the system accepts the connection, and no program reads from it
         uri = f"http://127.0.0.1:{listener.getsockname()[1]}"
         started = time.monotonic()
         sentence = f"Milvus at {uri} failed .* is it running, and is MILVUS_TOKEN right"

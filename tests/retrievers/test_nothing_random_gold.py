@@ -86,7 +86,7 @@ def test_gold_gives_passages_with_an_answer_first_in_order_of_the_corpus(index: 
     [
         (" Where is Rome? ", ["c1"]),  # the corpus lacks the other page
         ("What is Atlantis?", []),
-        ("Which line?", ["a2", "a1"]),  # passages that the gold names come first, on its pages
+        ("Which line?", ["a2", "a1"]),  # passages named by the gold come first on its pages
         ("Without pages?", ["c1"]),
     ],
 )

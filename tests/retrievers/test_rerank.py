@@ -28,7 +28,7 @@ CANDIDATES = Listed(
 
 
 class LongestFirst:
-    """Judges by length, and remembers what it read."""
+    """Scores by length, and records its texts."""
 
     fingerprint = "longest"
 
@@ -121,7 +121,7 @@ def test_the_fingerprint_names_a_models_content_not_its_place(model: Path, tmp_p
             save_cross_encoder(tmp_path / "other", kind="BertForSequenceClassification", labels=1)
         ).fingerprint,
     }
-    assert len(prints) == 6  # the model that was saved again is the same
+    assert len(prints) == 6  # the model saved again is the same
 
 
 def test_longer_pairs_than_the_model_reads_are_cut(model: Path) -> None:

@@ -1,4 +1,4 @@
-"""Re-ranking by a language model, whatever it answers."""
+"""Re-ranking by a language model, for any reply."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def reranked(model: Any, over: Any = LETTERS, /, **settings: Any) -> Any:
 
 
 def by_letter(request: Generate) -> str:
-    """Ranks the passages of its prompt backwards through the alphabet."""
+    """Ranks the passages of its prompt in reverse alphabetical order."""
     numbered = re.findall(r"\[(\d+)\] title (\w+)", request_text(request))
     return " > ".join(f"[{n}]" for n, _ in sorted(numbered, key=lambda pair: pair[1], reverse=True))
 
@@ -116,7 +116,7 @@ def test_a_text_without_spaces_is_cut_as_well() -> None:
 
 
 class Held(Scripted):
-    """A scripted model that enforces forms."""
+    """A scripted model that enforces formats."""
 
     forces_formats = True
 

@@ -1,7 +1,7 @@
 """One call of the command line for every workflow, suite, builder, sweep, judge and trade-off, over small inputs.
 
-All goes through ``main``: the modules behind it may move. Paths are relative to the workspace, which is the current folder.
-``INPUTS`` are the data that the calls read, ``WORKSPACE`` what an earlier version made of them (tools/golden_workspace.py).
+All calls go through ``main``, so the modules behind it may move. Paths are relative to the workspace, the current folder.
+``INPUTS`` are the data for the calls, ``WORKSPACE`` an earlier version's results (tools/golden_workspace.py).
 """
 
 from __future__ import annotations
@@ -143,14 +143,14 @@ BASELINES = words("baselines chain --no-mlflow")
 
 
 def call(*arguments: str) -> tuple[int, Any, str]:
-    """Exit code, the JSON that was printed (None if none was), and standard error of a call in the current folder."""
+    """Exit code, printed JSON (None if there is none), and standard error of a call in the current folder."""
     printed, messages = _captured(list(arguments))
     code = messages[0]
     return code, json.loads(printed) if printed.strip() else None, messages[1]
 
 
 def _captured(arguments: list[str]) -> tuple[str, tuple[int, str]]:
-    """File descriptors 1 and 2 are exchanged, because libraries in C++ write there, too."""
+    """Exchange file descriptors 1 and 2, because libraries in C++ write there, too."""
     out, err = Path("captured-out.txt"), Path("captured-err.txt")
     saved = os.dup(1), os.dup(2)
     try:
@@ -191,7 +191,7 @@ def inside(folder: Path) -> Iterator[Path]:
 
 
 def fresh(folder: Path) -> Path:
-    """A workspace of the inputs alone, with the indexes of PREPARE."""
+    """A workspace with only the inputs, and the indexes of PREPARE."""
     shutil.copytree(INPUTS, folder)
     with inside(folder):
         for arguments in PREPARE:
@@ -204,11 +204,12 @@ MEASURED = re.compile(
     r"(?i)seconds|_ms$|^ms|latency|time$|^date$|created|ended|bytes|memory|^v?ram|throughput|per_second|versions|platform"
     r"|\bpid\b|disk|\bGB\b|\bMB\b|, s a question"
 )
-"""Keys whose values differ from run to run."""
+"""Keys with values that differ from run to run."""
 
 
 def normal(value: Any, key: str = "") -> Any:
-    """JSON without what differs from run to run: measured values, rows of a measured metric, absolute paths; floats at 6 digits."""
+    """JSON without values that differ from run to run: measured values, rows of a measured metric, absolute paths. Floats
+    have 6 digits."""
     if MEASURED.search(key) and not isinstance(value, (dict, list)):
         return "…"
     if isinstance(value, dict):
@@ -247,7 +248,7 @@ def key_tree(value: Any, place: str = "") -> set[str]:
 
 
 def golden(folder: Path) -> Path:
-    """A copy of what the earlier version left: its inputs, and its workspace over them."""
+    """A copy of the earlier version's inputs and workspace."""
     shutil.copytree(INPUTS, folder)
     shutil.copytree(WORKSPACE, folder, dirs_exist_ok=True)
     return folder

@@ -1,4 +1,4 @@
-"""A workspace that an earlier version wrote: its runs are opened, resumed, compared and exported, and no model is asked again."""
+"""A workspace from an earlier version: its runs are opened, resumed, compared and exported without calling a model."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Iterator[Path]:
-    """A copy, which is the current folder."""
+    """A copy, as the current folder."""
     with inside(golden(tmp_path / "w")) as folder:
         yield folder
 

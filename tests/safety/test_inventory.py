@@ -1,7 +1,7 @@
 """The surface that users and their scripts rely on: verbs, flags, keys of printed JSON, keys of files, MLflow's names.
 
-The golden files are text, one line a flag or key. A line that is gone or changed fails; a new line, or a new word in a line (one
-choice more), does not. ``python -m tools.docs`` records additions; ``UPDATE_GOLDEN=1`` records everything.
+The golden files are text, one line per flag or key. A missing or changed line fails. A new line, or a new word in a line
+(a further choice), does not. ``python -m tools.docs`` records additions; ``UPDATE_GOLDEN=1`` records everything.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def check(name: str, text: str) -> None:
 
 
 def gone_lines(before: list[str], now: list[str]) -> list[str]:
-    """The lines of ``before`` that ``now`` lacks, a line with further words in it counted as the same.
+    """The lines of ``before`` missing in ``now``. A line with additional words counts as the same.
 
     >>> gone_lines(["--form  one of csv, tsv"], ["--form  one of csv, jsonl, tsv", "--name"])
     []
@@ -88,20 +88,20 @@ def gone_lines(before: list[str], now: list[str]) -> list[str]:
 
 
 def is_within(line: str, words: list[str]) -> bool:
-    """Return whether the words of a line stand among ``words`` in the same order."""
+    """Return whether the words of a line occur among ``words`` in the same order."""
     rest = iter(words)
     return all(word in rest for word in WORD.findall(line))
 
 
 def lines(keys: set[str]) -> str:
-    """Sorted; below ``memory`` a value may be absent where a small model takes no whole page of it."""
+    """Sorted lines; below ``memory`` a value may be absent if a small model takes no whole page of it."""
     shortened = {re.sub(r"(\.memory\b).*", r"\1: …", key) for key in keys}
     return "\n".join(sorted(shortened - {"metrics: memory_bytes"})) + "\n"
 
 
 @pytest.fixture(scope="module")
 def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A copy of the golden workspace, which is the current folder; tests add to it."""
+    """A copy of the golden workspace, as the current folder; tests add to it."""
     with inside(golden(tmp_path_factory.mktemp("inventory") / "w")) as folder:
         yield folder
 
@@ -112,12 +112,12 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_every_verb_has_its_flags(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "2000")  # a line a flag
+    monkeypatch.setenv("COLUMNS", "2000")  # one line per flag
 
     def help_of(*verb: str) -> str:
         with pytest.raises(SystemExit):
             main([*verb, "--help"])
-        # The usage names the flags again, and wraps them anew with every new one.
+        # The usage repeats the flags, and every new flag changes its line breaks.
         return re.sub(r"(?s)^usage: .*?\n\n", "", capsys.readouterr().out)
 
     top = help_of()

@@ -1,4 +1,4 @@
-"""The requests of every workflow, suite, judge, builder and sweep, and the numbers of their reports, stay as they were.
+"""The requests of every workflow, suite, judge, builder and sweep, and the numbers in their reports, stay the same.
 
 The models of the inputs answer behind an HTTP server, which records every request; retriever queries are read from the
 runs. The golden file holds counts and digests; ``DUMP_REQUESTS=FOLDER`` writes the full texts there, ``UPDATE_GOLDEN=1``
@@ -78,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def reply(script: dict[str, Any], body: dict[str, Any]) -> str:
-    """The first pattern that matches the prompt, else the default; cut at a stop sequence."""
+    """The first pattern that matches the prompt, else the default, cut at a stop sequence."""
     prompt = "\n".join(message.get("content") or "" for message in body["messages"])
     text: str = prompt if script.get("echo") else script.get("default", "no reply")
     for pattern, line in script.get("replies", {}).items():
@@ -149,7 +149,7 @@ UNSTABLE = re.compile(r"fingerprint|backends|plan|base_url|file|folder")
 
 
 def numbers(value: Any, place: str = "") -> dict[str, Any]:
-    """Place → number, of all numbers of a report but those that are measured or hang on the server's address."""
+    """Place → number, of all numbers in a report, without measured ones and those that depend on the server's address."""
     if isinstance(value, dict):
         return {
             k: v
@@ -170,7 +170,7 @@ COMPARISON = ("difference", "low", "high", "p", "p_corrected")
 
 
 def without_the_order_of_equals(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """A sweep's variants by name. Of variants that score the same the faster one is the best, and is compared with none."""
+    """A sweep's variants by name. Among variants with equal scores the fastest is the best, and is compared with none."""
     by_name = sorted(report["variants"], key=lambda variant: variant["variant"])
     metric = report["metric"]
     if not metric:
@@ -185,7 +185,7 @@ def without_the_order_of_equals(report: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def digest_of(label: str, bodies: list[Any], queries: list[Any], report: Any) -> dict[str, Any]:
-    """Counts and digests; the texts are dumped where DUMP_REQUESTS names a folder."""
+    """Counts and digests. The texts are dumped if DUMP_REQUESTS names a folder."""
     if "variants" in report:
         report = {**report, "variants": without_the_order_of_equals(report)}
     if "plots" in report:  # times differ from run to run

@@ -1,4 +1,4 @@
-"""The filter of system calls, interpreted here as the kernel does it: for both machines, whichever runs the tests."""
+"""The filter of system calls, interpreted here as in the kernel, for both architectures on either machine."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_calls_of_another_machine_and_of_x32_are_denied(machine: str) -> None:
         0x40000028,
         0x8000003E,
         0x800000B7,
-    )  # i386, arm, and the big-endian and 32-bit kin
+    )  # i386, arm, and related big-endian and 32-bit machines
     assert all(
         verdict(machine, number, arch=arch) == EPERM
         for _, number in calls(machine)

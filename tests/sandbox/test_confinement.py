@@ -1,4 +1,4 @@
-"""Programs that try to get out: each attempt goes round Python's own hooks, straight to the operating system."""
+"""Programs that try to escape: each attempt bypasses Python's own hooks and calls the operating system directly."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_a_forged_result_keeps_to_the_limit_of_output_and_can_be_written_to_a_fi
 
 
 def python(minor: int) -> str:
-    """The Python 3.``minor`` of this machine, '' if it has none."""
+    """The Python 3.``minor`` of this machine, '' without one."""
     command = shutil.which(f"python3.{minor}")
     if command is None:
         return ""

@@ -1,4 +1,4 @@
-"""Programs in a Python of their own: what they may, what they may not, and how each attempt ends."""
+"""Programs in a separate Python: permitted and forbidden actions, and the end of each attempt."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run(
     limits: Limits | None = None,
     functions: dict[str, list[str]] | None = None,
 ) -> Reply:
-    """A program, its calls answered in turn; the last reply."""
+    """Run a program, answer its calls in turn, and return the last reply."""
     tool, name = PythonTool(limits or Limits(seconds=5)), new_name()
     try:
         reply = tool.use(sandbox.begin(name, program, functions or {"Search": ["entity", "place"]}))

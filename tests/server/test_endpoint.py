@@ -1,4 +1,4 @@
-"""A tuned chain answers other programs as a model would: OpenAI's form, whole or streamed, with its sources."""
+"""A tuned chain answers other programs like a model: OpenAI's format, whole or streamed, with its sources."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_an_answer_is_its_chains_and_has_its_sources(client: TestClient, bench: 
 
 def test_earlier_turns_are_the_history_and_a_system_message_is_not_used(client: TestClient) -> None:
     told = [
-        {"role": "system", "content": "SECRET"},  # and null where a client's library has no value
+        {"role": "system", "content": "SECRET"},  # and null if a client's library has no value
         {"role": "user", "content": "first"},
         {"role": "assistant", "content": "one", "tool_calls": None, "refusal": None},
         {"role": "user", "content": [{"type": "text", "text": "second"}]},
@@ -464,7 +464,7 @@ def listening(bench: Any, *chains: Chain) -> Iterator[int]:
 
 
 class Endless:
-    """A workbench whose chains answer until their answer is closed."""
+    """A workbench with chains that answer until the connection is closed."""
 
     def __init__(self) -> None:
         self.started, self.closed = threading.Event(), threading.Event()
@@ -491,14 +491,14 @@ def test_a_client_may_go_away_meanwhile(stream: bool, capfd: pytest.CaptureFixtu
             assert bench.started.wait(20)
             if stream:
                 assert client.recv(10)
-            # An abrupt end: what is being sent meets a reset.
+            # An abrupt end: the data in flight meets a reset.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert bench.closed.wait(20), "the answer goes on although no client reads it"
     assert capfd.readouterr().err == ""
 
 
 class SilentModel:
-    """A server that takes requests and never answers. ``asked`` counts those that came, ``left`` those that hung up."""
+    """A server that accepts requests and never answers. ``asked`` counts the requests, ``left`` the closed connections."""
 
     def __init__(self) -> None:
         self.asked, self.left = threading.Semaphore(0), threading.Semaphore(0)

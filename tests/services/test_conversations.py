@@ -1,4 +1,4 @@
-"""Conversations: turns, branches, and what becomes of them when they are asked again."""
+"""Conversations: turns, branches, and the fate of turns that are asked again."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_without_a_model_the_joined_question_is_a_note(bench: Workbench) -> None
     ask(bench, talk, chain, "Which moon of Saturn has a thick atmosphere?")
     second = ask(bench, talk, chain, "Who discovered it?")
     assert second.rewriting is None, "the first turn had no answer, so there is no history"
-    talk.turns[0].answer = "Titan"  # as if a model had given it
+    talk.turns[0].answer = "Titan"  # as if it came from a model
     third = ask(bench, talk, chain, "Who discovered it?", talk.turns[0])
     assert third.rewriting is not None and isinstance(third.rewriting.request, Note)
     assert third.standalone == "Who discovered it? (Saturn, Titan)"

@@ -1,4 +1,4 @@
-"""Fields that an experiment may vary, its forecast, and its line in the list."""
+"""Fields that an experiment can vary, its forecast, and its line in the list."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
 
 
 def store_run(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
-    """A stored run of four questions that took ``seconds`` by the clock."""
+    """A stored run of four questions that took ``seconds`` in all."""
     options = BenchmarkOptions(dataset="tiny-qa", limit=4, track=False)
     prepared = run_requests.of_chain(bench.workspace, chain, options, run=name)
     complete(bench.runs.run(prepared))
@@ -342,7 +342,7 @@ def test_the_winner_stands_beside_the_chain_as_it_is(bench: Workbench) -> None:
 
 
 def suite_report(kind: str, *values: float) -> experiment_groups.ExperimentRow:
-    """The line of a suite whose parts have these shares of right answers."""
+    """The line of a suite with these shares of right answers in its parts."""
     parts = (
         PartResult(f"noise={i}", metrics={"all_rate": Estimate(v, n=9)})
         for i, v in enumerate(values)

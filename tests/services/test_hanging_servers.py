@@ -1,4 +1,4 @@
-"""Work that waits for a server which does not answer ends soon after it is stopped; its questions stay unanswered."""
+"""Work that waits for a silent server ends soon after it is stopped; its questions stay unanswered."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rallebench.services.workbench import Workbench
 
 ASKS: Chain = chain_from_json(chain("asks", generate("{question}", "far")))
 SOON = 6.0
-"""Seconds within which the work has ended; the server would hold it for a minute."""
+"""Seconds within which the work must end; the server would hold it for a minute."""
 
 
 @pytest.fixture(params=["silent", "refusing"])
 def server(request: pytest.FixtureRequest) -> Iterator[Loopback]:
-    """A server that says nothing, or asks to wait for a minute before the next try."""
+    """A server that says nothing, or asks for a wait of a minute before the next attempt."""
     refusal = fail(429, headers={"retry_after": "60"})
     with Loopback(hang(60) if request.param == "silent" else refusal) as loopback:
         yield loopback
@@ -62,7 +62,7 @@ def test_a_run_is_stopped_unfailed_and_continued(bench: Workbench, server: Loopb
     bench.runs.stop("x")
     assert stopped(job) and bench.runs.open("x").heads() == {}
     server.behaviours = (answer("Titan"),)
-    bench.models.unload("far")  # the model remembers how long the server asked to wait
+    bench.models.unload("far")  # the model remembers the requested wait
     again = bench.runs.start(plan(bench, resume=True))
     assert again.wait(30) and len(bench.runs.open("x").heads()) == len(RECORDS)
 

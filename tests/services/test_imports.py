@@ -1,4 +1,4 @@
-"""An import from upload to index: what is recognised, how it begins, what is built, and what is refused."""
+"""An import from upload to index: detection, its first steps, built indexes, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs: work in threads, found again, followed from the beginning, stopped, and closed before the models."""
+"""Jobs: work in threads that can be found again, followed from the beginning, stopped, and closed before the models."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def jobs() -> Iterator[JobManager]:
 
 
 class Gate:
-    """Work of two events with a gate between them."""
+    """Work with two events and a gate between them."""
 
     def __init__(self) -> None:
         self.opened = threading.Event()

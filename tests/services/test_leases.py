@@ -1,4 +1,4 @@
-"""A model in use cannot be unloaded: whatever asks it holds a lease, and the refusal names the holder."""
+"""A model in use cannot be unloaded: every user of it holds a lease, and the refusal names the holder."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUESTION = Question("q", "Which moon of Saturn has a thick atmosphere?")
 
 
 class Gated(Scripted):
-    """A scripted model that answers once the gate is open; ``late``: the answers that it gave after it was closed."""
+    """A scripted model that answers once the gate is open; ``late``: its answers after it was closed."""
 
     begin_work, gate = threading.Event(), threading.Event()
     late = 0
@@ -66,12 +66,12 @@ class Gated(Scripted):
 
 
 def open_gated(name: str, **settings: Any) -> Gated:
-    """A model that waits for a test."""
+    """A model that waits for the test."""
     return Gated(name, **settings)
 
 
 def small_maker(request: ExperimentRequest) -> Any:
-    """One stage that asks the model about one input."""
+    """One stage that asks a model about one input."""
 
     def flow(name: RowId) -> Any:
         reply = yield Generate(request.llm, (Message("user", name.id),))
@@ -109,7 +109,7 @@ def bench(
     bench.close()
 
 
-# ── what uses a model ────────────────────────────────────────────────────────
+# ── users of a model ─────────────────────────────────────────────────────────
 
 
 def run(bench: Workbench) -> None:
@@ -180,7 +180,7 @@ USES: dict[str, tuple[Callable[[Workbench], Any], str]] = {
 def begin_work(
     work: Callable[[Workbench], Any], bench: Workbench
 ) -> tuple[threading.Thread, list[BaseException]]:
-    """The thread in which work goes on, which waits for the gate, and its errors."""
+    """A thread with work that waits for the gate, and its errors."""
     errors: list[BaseException] = []
 
     def do() -> None:
@@ -266,7 +266,7 @@ def test_a_program_with_a_chain_holds_its_models_until_it_is_closed(bench: Workb
         ready._workbench.models.unload("gated")
 
 
-# ── how a lease ends ─────────────────────────────────────────────────────────
+# ── the end of a lease ───────────────────────────────────────────────────────
 
 
 def start_sweep(bench: Workbench) -> Job:

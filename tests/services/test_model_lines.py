@@ -1,4 +1,4 @@
-"""Models as a page lists them, their tests, prices, and keys that are typed."""
+"""Models in the lines of a page, their tests, prices, and typed keys."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_encoders_are_listed_with_the_indexes_that_use_them(bench: Workbench) ->
     lines = parts(bench)
     assert lines["hashing"].kind == "encoder" and "Used by near" in lines["hashing"].about
     assert lines["near"].state == "ready" and lines["hashing"].state == "ready"
-    # The first use of a library takes memory once in a process, so the estimate depends on what ran before.
+    # The first use of a library takes memory once per process, so the estimate depends on earlier tests.
     size, _, fit = lines["minilm"].memory.partition(" MB, ")
     assert 90 <= int(size) <= 120 and fit == "fits"
     assert lines["hashing"].memory == ""

@@ -1,4 +1,4 @@
-"""Loads come one by one, may be cancelled by all, and give back what they had taken."""
+"""Loads run one at a time, may be cancelled by all visitors, and return their memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STEPS = 200
 
 
 class Slow(Scripted):
-    """A scripted model whose load takes a while in many steps; counts how many were opened and closed."""
+    """A scripted model with a slow load in many steps; counts how many were opened and closed."""
 
     opened = closed = 0
 
@@ -42,7 +42,7 @@ class Slow(Scripted):
 
 
 def opening(name: str, cache: Path, /, **settings: Any) -> Iterator[Any]:
-    """Say one step after the other."""
+    """Yield one step after the other."""
     Slow.opened += 1
     for step in range(STEPS):
         yield f"weights {step}/{STEPS}"
@@ -85,7 +85,7 @@ def loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelMana
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> None:
-    """Wait until something holds; fail if it never does."""
+    """Wait until a condition holds; fail if it never does."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it never happened"
@@ -93,7 +93,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 20.0) -> None:
 
 
 def follow_load(loads: ModelManager, name: str, ends: list[str]) -> threading.Thread:
-    """A visitor who waits for a load; how it ended is appended to ``ends``."""
+    """A visitor who waits for a load; its end is appended to ``ends``."""
 
     joined = threading.Event()
 
@@ -253,7 +253,7 @@ def test_ctrl_c_on_the_command_line_cancels_a_load_with_a_sentence(tmp_path: Pat
         stderr=subprocess.PIPE,
         text=True,
         cwd=PROJECT,
-        # A process that a shell starts in the background ignores the signal, and so would its children.
+        # A process started by a shell in the background ignores the signal, and so would its children.
         preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert asking.stderr is not None

@@ -1,4 +1,4 @@
-"""A run, a sweep and a suite have no name in common."""
+"""Runs, sweeps and suites never share a name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BEGUN = {
         ("suite", "suite small-alone --llm titan --limit 1 --no-mlflow --name"),
     )
 }
-"""Kind → the words that begin one of that kind, its name last."""
+"""Kind → the command that begins one of that kind, with its name last."""
 
 
 @pytest.mark.parametrize(("there", "new"), [*itertools.permutations(BEGUN, 2)])
@@ -61,7 +61,7 @@ def test_track_says_that_a_name_is_of_no_kind(cli: CommandLine, kind: str, sente
 
 
 def test_of_several_of_one_name_track_sends_the_first_or_the_kinds(cli: CommandLine) -> None:
-    """No verb makes two things of one name; a folder that is copied by hand does."""
+    """No verb makes two things with one name, but a folder copied by hand does."""
     assert cli(*BEGUN["sweep"], "n").code == cli(*BEGUN["run"], "m").code == 0
     runs = cli.workspace / "runs"
     (runs / "m").rename(runs / "n")

@@ -1,4 +1,4 @@
-"""The price of a use of a model is what its entry says, in every place alike."""
+"""The price of using a model comes from its entry, everywhere alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small models and indexes of one chain are loaded side by side; each counts with its own memory."""
+"""Small models and indexes of one chain are loaded in parallel; each counts with its own memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DECLARED = 7_000_000
 
 
 class World:
-    """The loads that run: each waits until ``wanted`` of them have begun."""
+    """The active loads: each waits until ``wanted`` of them have begun."""
 
     def __init__(self) -> None:
         self.wanted = 1
@@ -87,7 +87,7 @@ def models(tmp_path: Path, world: World) -> Iterator[ModelManager]:
 
 
 def load(models: ModelManager, *llms: str, retrievers: tuple[str, ...] = ()) -> list[str]:
-    """Messages while a chain of these is loaded."""
+    """Messages during the load of a chain with these models."""
     with models.lease("a chain") as lease:
         return [news.message for news in lease.load_for(llms, retrievers)]
 

@@ -1,4 +1,4 @@
-"""A real language model behind what people do with one: a chain, a chat, agents, a re-ranker, the endpoint, a run."""
+"""A real language model in its uses: a chain, a chat, agents, a re-ranker, the endpoint, a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A tuned chain answers without page and command line, and can be taken away as a program."""
+"""A tuned chain answers without page and command line, and can be exported as a program."""
 
 from __future__ import annotations
 

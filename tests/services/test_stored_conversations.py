@@ -1,4 +1,4 @@
-"""Conversations on disk: what a window asked and was answered is there at the next start of the program."""
+"""Conversations on disk: questions and answers of a window are there at the next start of the program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def stored_file(bench: Workbench) -> Path:
 
 
 def contents(turn: Turn) -> list[Any]:
-    """The episode of a turn in JSON, and its steps, as they are stored: seconds are rounded there."""
+    """The episode of a turn in JSON, and its steps, as stored: with rounded seconds."""
     assert turn.episode is not None and turn.rewriting is not None
     return [episode_to_json(turn.episode), *map(step_to_json, (turn.rewriting, *turn.steps))]
 

@@ -1,4 +1,4 @@
-"""Every call of a part of the workbench is made by a test of this folder; most of them here."""
+"""Every call of a part of the workbench is tested in this folder; most of them here."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_a_scripted_model_takes_no_memory_that_could_be_told(bench: Workbench) -
 
 @contextmanager
 def another_load(models: ModelManager) -> Iterator[None]:
-    """A load that runs alone, so that all others wait."""
+    """A load that excludes all others, so that these wait."""
     load = LoadJob("other", LLM, None, [])
     load.job = Job("load", "other")
     with models.queue.wait_turn(load):

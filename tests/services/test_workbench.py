@@ -1,4 +1,4 @@
-"""The verbs behind page and command line: one table of what is loaded, runs that outlive their viewer."""
+"""The verbs behind page and command line: one table of loaded models, and runs that outlive their viewer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SLOW_CHAIN: Chain = chain_from_json(chain_file("slow", generate("{question}", "s
 
 
 class Counting(Scripted):
-    """A scripted model that counts how often it is made and closed, and takes a moment to load."""
+    """A scripted model that counts its loads and closings, and takes a moment to load."""
 
     made = 0
     closed = 0
@@ -65,7 +65,7 @@ class Counting(Scripted):
 
 
 def counting(name: str, **settings: Any) -> Counting:
-    """Counts how often it is loaded; for the tests of the workbench."""
+    """A model that counts its loads, for the tests of the workbench."""
     if "broken" in settings:
         raise RuntimeError("the weights are broken")
     return Counting(name, **settings)
@@ -358,7 +358,7 @@ def test_runs_stop_ends_soon_and_resume_continues_where_it_stopped(workbench: Wo
         time.sleep(0.01)
     workbench.runs.stop("x")
     assert wait_for_end(job, 5).status == "stopped"
-    folder.ask_to_stop()  # a wish that came too late is none for the next session
+    folder.ask_to_stop()  # a late request to stop does not affect the next session
     assert 1 <= len(folder.heads()) < len(RECORDS)
     resumed = workbench.runs.resume("x")
     request = resumed.request

@@ -1,4 +1,4 @@
-"""A small encyclopedia, a retriever over it, and the means to act in an environment as a workflow does."""
+"""A small encyclopedia, a retriever over it, and the means to act in an environment like a workflow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PASSAGES = (
 
 
 class Words:
-    """The passages that share most words with a query."""
+    """The passages that share the most words with a query."""
 
     fingerprint, titled, prefix_stable = "words/1", False, True
 
@@ -56,7 +56,7 @@ def pages(folder: Path) -> PageStore:
 def observed(
     flow: Observed, tools: Mapping[str, Any] | None = None, asked: list[Request] | None = None
 ) -> str:
-    """The observation of an action; whatever is asked, and put into ``asked``, is answered by Words and ``tools``."""
+    """The observation of an action. Every request is added to ``asked``, and answered by Words and ``tools``."""
     backends = Backends(retrievers={"words": Words()}, tools=dict(tools or {}))
     try:
         request = next(flow)
@@ -76,7 +76,7 @@ def act(
     tools: Mapping[str, Any] | None = None,
     asked: list[Request] | None = None,
 ) -> str:
-    """``Search[Titan]``, as a text protocol writes it."""
+    """``Search[Titan]``, in a text protocol."""
     left, right = environment.brackets
     verb, _, rest = action.partition(left)
     return observed(environment.act(verb, rest.removesuffix(right)), tools, asked)

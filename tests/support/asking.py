@@ -1,4 +1,4 @@
-"""Requests to one model, and what comes back."""
+"""Requests to one model, and their replies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def streamed(llm: Any, request: Generate | None = None) -> tuple[list[str], Any]
 
 
 def failure(llm: Any, request: Generate | None = None) -> str:
-    """The sentence of the error that came in the reply's place."""
+    """The sentence of the error in place of the reply."""
     result = reply_of(llm, request)
     assert isinstance(result, BackendError), result
     return str(result)

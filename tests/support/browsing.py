@@ -1,4 +1,5 @@
-"""The page as a program of its own, and what the browser tests do on it. Each waits for the thing it names, so that a slow machine does not fail a test."""
+"""The page as a separate program, and helpers for browser tests. Each one waits for a named thing, so that a slow machine
+does not fail a test."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from project import PROJECT
 from small_workspace import chain, generate, retrieve
 
 PATIENCE = 60_000
-"""Milliseconds after which something is not coming."""
+"""Milliseconds after which a wait fails."""
 SCRIPTED = {"echo": {"backend": "scripted", "settings": {"echo": True}}}
 
 SERVER_CALL = re.compile("component_server")
@@ -43,7 +44,7 @@ def expect(what: Any) -> Any:
 
 
 def says(page: Any, css: str, text: str) -> None:
-    """An element comes to say ``text``; a failure shows what it said instead."""
+    """Wait until an element shows ``text``; a failure shows its last text."""
     expect(page.locator(css)).to_contain_text(text, use_inner_text=True)
 
 
@@ -62,7 +63,7 @@ def press(page: Any, words: str) -> None:
 
 @contextlib.contextmanager
 def serving(workspace: Path, *flags: str) -> Iterator[str]:
-    """The address of a running page, started as a user starts it."""
+    """The address of a running page, started like a user's."""
     (workspace / "llms.json").write_text(json.dumps(SCRIPTED))
     (workspace / "chains").mkdir(exist_ok=True)
     (workspace / "chains" / "starter.json").write_text(json.dumps(CHAIN))
@@ -90,7 +91,7 @@ def serving(workspace: Path, *flags: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def visiting(browser: Any, url: str, address: str = "") -> Iterator[Any]:
-    """A visitor of its own, who asks no other server and breaches no content policy."""
+    """A separate visitor, who contacts no other server and breaks no content policy."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     visitor = context.new_page()
     complaints = watch(visitor, url)
@@ -101,7 +102,7 @@ def visiting(browser: Any, url: str, address: str = "") -> Iterator[Any]:
 
 
 def watch(visitor: Any, own: str) -> list[str]:
-    """A list to which every request to another server, and every breach of the content policy, is added."""
+    """A list that collects every request to another server, and every breach of the content policy."""
     complaints: list[str] = []
 
     def on_request(request: Any) -> None:
@@ -119,7 +120,7 @@ def watch(visitor: Any, own: str) -> list[str]:
 
 
 def hold_the_first(tab: Any, words: str) -> list[Any]:
-    """The first call of the server with these words waits in the list until it is let go on."""
+    """Hold the first call of the server with these words in the list until it is released."""
     held: list[Any] = []
 
     def hold(route: Any) -> None:
@@ -131,7 +132,7 @@ def hold_the_first(tab: Any, words: str) -> list[Any]:
 
 
 def let_go(tab: Any, held: list[Any]) -> None:
-    """Let that call go on, and wait until the page has its answer."""
+    """Release that call, and wait until the page has its answer."""
     with tab.expect_response(SERVER_CALL):
         held[0].continue_()
     tab.wait_for_timeout(300)

@@ -21,7 +21,7 @@ def built(
     source: Path | None = None,
     **recipe: Any,
 ) -> Manifest:
-    """The manifest of a new index. ``encoder``: an open one, or the reference of one; ``recipe``: see ``index_recipe``."""
+    """The manifest of a new index. ``encoder``: an open one, or its reference; ``recipe``: see ``index_recipe``."""
     reference = encoder if isinstance(encoder, str) else getattr(encoder, "name", "minilm")
     opened = None if isinstance(encoder, str) else encoder
     made_of = index_recipe(corpus, kind, encoder=reference, **recipe)

@@ -1,4 +1,4 @@
-"""Digests of the questions of a benchmark, as if its paper had these."""
+"""Digests for the questions of a benchmark, as if they were its paper's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A distribution that adds one file to a registry, as if somebody had installed it."""
+"""A distribution that adds one file to a registry, as if installed by a user."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     monkeypatch.setattr(plugins, "_BROKEN", {})
 
     def add(registry: Registry[Any], module: str, text: str) -> None:
-        VERBS.load()  # the help of a verb lists names as they are when it is imported
-        registry.load()  # an entry that is imported later would be lost with the copy below
+        VERBS.load()  # the help of a verb lists the names at the time of its import
+        registry.load()  # an entry imported later would be lost with the copy below
         write_distribution(site, registry.name, module, text)
         monkeypatch.syspath_prepend(site)
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
@@ -39,7 +39,7 @@ def installing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
 
 
 def write_distribution(site: Path, registry: str, module: str, text: str) -> None:
-    """One module and what tells Python that it is installed."""
+    """One module, with the metadata of an installed distribution."""
     folder = site / f"{module}-1.0.dist-info"
     folder.mkdir(parents=True)
     (site / f"{module}.py").write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Examples in the manual: the Python blocks of a page, run in order, and the output that stands below them."""
+"""Examples in the manual: the Python blocks of a page, run in order, and the output below them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def examples(page: str) -> list[tuple[str, str]]:
 
 
 def run_cell(code: str, names: dict[str, Any]) -> str:
-    """The output of a cell as a notebook shows it: what it prints, and the value of its last expression."""
+    """The output of a cell as in a notebook: printed text, and the value of its last expression."""
     tree = ast.parse(code)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()
@@ -32,7 +32,7 @@ def run_cell(code: str, names: dict[str, Any]) -> str:
 
 
 def mismatch(expected: str, output: str) -> str:
-    """Why an output is not the expected one, in which ``...`` stands for any text; '' if it is."""
+    """The reason why an output is not the expected one, where ``...`` stands for any text; '' if it is."""
     options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     if doctest.OutputChecker().check_output(expected, output, options):
         return ""

@@ -1,4 +1,4 @@
-"""A full disk, as far as this process can tell."""
+"""A full disk, as seen by this process."""
 
 from __future__ import annotations
 

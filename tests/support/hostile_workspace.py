@@ -1,4 +1,4 @@
-"""A workspace in which every text that can come from somebody else tries to become script in the page."""
+"""A workspace in which every text from outside tries to become script in the page."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from rallebench.gui.frame import Page
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
 NAME = "a\"'><img src=x onerror=window.__pwned=1>"
-"""Leaves an attribute and adds an element; a file may have it as its name."""
+"""Leaves an attribute and adds an element; also a valid file name."""
 TEXT = (
     f"{NAME}</script></textarea></title><script>window.__pwned=1</script>"
     '<a href="javascript:window.__pwned=1">a</a> [a](javascript:window.__pwned=1)'
     " ![a](x) `<img src=x onerror=window.__pwned=1>` onerror=window.__pwned=1 {{1+1}} ${1+1}"
 )
 PLAIN = TEXT.replace("{{1+1}}", "").replace("${1+1}", "")
-"""The text without braces, for a prompt, whose fields stand in braces."""
+"""The text without braces, for a prompt, where braces mark fields."""
 OWN_CHAIN = "own<img src=x onerror=window.__pwned=1>"
 PLANTED = "window.__pwned"
 SCRIPTING = {"script", "img", "iframe", "object", "embed", "link", "base", "meta", "form", "style"}
 
 
 class Shown(HTMLParser):
-    """The elements and the text of some HTML. ``injected``: what no template of ours has; ``pressable``: (action, its data); ``lists``: (name,
-    key) of windowed lists."""
+    """The elements and the text of some HTML. ``injected``: elements of no template of ours; ``pressable``: (action, its
+    data); ``lists``: (name, key) of windowed lists."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ class Shown(HTMLParser):
         self.text += " ".join(values.values())
 
     def _note_field(self, tag: str, values: dict[str, str]) -> None:
-        """Return the value that a form would send for this field."""
+        """Return the value for this field that a form would send."""
         name = values.get("name", "")
         if (
             tag == "option"
@@ -79,7 +79,7 @@ class Shown(HTMLParser):
 
 
 def plant_in_prompts(folder: Path, patched: pytest.MonkeyPatch) -> None:
-    """Replace the checkout's prompt files by copies below ``folder`` in which each text and each chain is hostile."""
+    """Replace the checkout's prompt files by copies below ``folder`` with a hostile text in each prompt and chain."""
     planted = Path(shutil.copytree(prompts_folder(), folder / "prompts"))
     for path in planted.rglob("*.txt"):
         mark = f"{PLAIN} ({path.relative_to(planted)})"
@@ -92,7 +92,8 @@ def plant_in_prompts(folder: Path, patched: pytest.MonkeyPatch) -> None:
 
 
 def plant_in_own_prompts(folder: Path) -> None:
-    """Put prompt files of a user's own into a workspace: a chain, the text of a chat, a re-ranker's prompt under a hostile name."""
+    """Put a user's own prompt files into a workspace: a chain, the text of a chat, a re-ranker's prompt under a hostile
+    name."""
     own = folder / "prompts"
     for name in ("chains", "chat"):
         (own / name).mkdir(parents=True)
@@ -139,7 +140,7 @@ def make_hostile_workspace(folder: Path) -> Path:
 
 
 def fill_hostile_workspace(page: Page) -> None:
-    """Let the page make the rest: a corpus, runs with a judge, an agent's episode, an experiment, a conversation."""
+    """Let the page make the others: a corpus, runs with a judge, an agent's episode, an experiment, a conversation."""
     workbench, folder = page.workbench, page.workbench.workspace.path
     page.call("import.preview", {"path": str(folder / "corpus.tsv")})
     page.call("import.start", {"kind": "corpus", "form": "tsv", "name": "hostile"})
@@ -155,7 +156,7 @@ def fill_hostile_workspace(page: Page) -> None:
     content |= {"noun": TEXT, "request": {**content["request"], "llm": NAME}}
     (noise / "experiment.json").write_text(json.dumps(content))
     page.open(f"build/one?set={quote(NAME)}&chain={quote(NAME)}")
-    for _ in range(2):  # the second is put so that it stands alone, by the prompt of a chat
+    for _ in range(2):  # the second is rewritten to stand alone, by the prompt of a chat
         page.call("chat.send", {"text": TEXT})
     chosen = {"workflow": "react", "env": "wikipedia", "llm": NAME, "question": "q0"}
     page.call("agent.run", chosen)

@@ -1,4 +1,4 @@
-"""Retrievers whose lists stand in the test."""
+"""Retrievers with lists given in the test."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from rallebench.retrievers.composites import check_settings
 
 
 def passage(doc_id: str, text: str = "", page: str = "") -> Passage:
-    """A passage whose text is its id, unless one is given."""
+    """A passage with its id as text, unless a text is given."""
     return Passage(doc_id, text or f"text {doc_id}", f"title {doc_id}", page or f"page {doc_id}")
 
 
 class Listed:
-    """Answers with the same list whatever is asked: (id or passage, score), best first."""
+    """Answers every query with the same list: (id or passage, score), best first."""
 
     titled = False
     prefix_stable = True
@@ -40,12 +40,12 @@ class Listed:
         return [self.hits[:k] if query.strip() else () for query in queries]
 
     def page_ids(self) -> frozenset[str]:
-        """Of the list."""
+        """The page ids of the list."""
         return frozenset(hit.passage.page_id for hit in self.hits)
 
 
 def combined(kind: str, *parts: Any, **settings: Any) -> Any:
-    """A combination as the workspace makes it, its settings checked."""
+    """A combination as made by the workspace, with checked settings."""
     entry = Combination(kind=kind, of=[part.name for part in parts], settings=settings)
     return COMBINATIONS[kind]("combined", parts, check_settings("combined", entry))
 

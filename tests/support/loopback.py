@@ -1,8 +1,8 @@
-"""A chat-completions server on 127.0.0.1 that behaves, or misbehaves, as a test tells it to.
+"""A chat-completions server on 127.0.0.1 that behaves, or misbehaves, as a test demands.
 
-``with Loopback(a, b, c) as server``: the first request meets behaviour ``a``, the second ``b``, all
-later ones the last. A behaviour is a function of the :class:`Handler`; those below make the usual ones.
-Every wait ends when the server is closed, and no socket is waited for longer than ten seconds.
+``with Loopback(a, b, c) as server``: the first request meets behaviour ``a``, the second ``b``, all later ones the last. A
+behaviour is a function of the :class:`Handler`; the functions below make the usual ones. Every wait ends when the server
+is closed, and no socket is waited for longer than ten seconds.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
     ) -> None:
         """A whole response in one write; a header ``retry_after`` is sent as ``retry-after``.
 
-        It is no longer in flight when its body is written: the client may send the next request at once.
+        Once its body is written, it is no longer in flight: the client may send the next request at once.
         """
         lines = {"Content-Type": kind, "Content-Length": str(len(content))}
         self.start(
@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def drop(self) -> None:
-        """Hang up at once, whatever was promised."""
+        """Hang up at once, despite any promise."""
         self.close_connection = True
 
     def log_message(self, *_: Any) -> None:
@@ -151,7 +151,7 @@ class Loopback:
             self.changed.notify_all()
 
     def until(self, condition: Callable[[], bool], seconds: float = 3.0) -> bool:
-        """Wait for a condition on this server; False if it did not come in time."""
+        """Wait for a condition on this server; False if it stays unmet."""
         with self.changed:
             return self.changed.wait_for(lambda: self.closing.is_set() or condition(), seconds)
 
@@ -190,7 +190,7 @@ def answer(text: str | None = "fine", **more: Any) -> Behaviour:
 
 
 def models(*names: str) -> Behaviour:
-    """The list that ``GET /v1/models`` asks for."""
+    """The list for ``GET /v1/models``."""
     return send_json(
         {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
     )
@@ -213,7 +213,7 @@ def fail(
 
 
 def hang(seconds: float = 8.0) -> Behaviour:
-    """Take the request and say nothing."""
+    """Accept the request and say nothing."""
 
     def behave(handler: Handler) -> None:
         handler.wait(seconds)
@@ -234,7 +234,7 @@ def drip(handler: Handler) -> None:
 
 
 def drop_halfway(handler: Handler) -> None:
-    """Promise more of the body than comes."""
+    """Promise a longer body than is sent."""
     handler.start(200, {"Content-Type": "application/json", "Content-Length": "1000"})
     handler.wfile.write(json.dumps(completion()).encode()[:40])
     handler.drop()

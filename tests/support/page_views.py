@@ -28,12 +28,12 @@ FIELDS: dict[str, Any] = {
     "a1_max_tokens": "", "a1_system": "", "a1_stop": "", "a1_options": "",
 }
 # fmt: on
-"""The chain ``read`` as the fields of Build send it."""
+"""The chain ``read``, as the fields of Build send it."""
 
 
 @contextlib.contextmanager
 def opened_page(folder: Path) -> Iterator[Page]:
-    """The page over a small workspace, which is made where there is none."""
+    """The page over a small workspace, made if it does not exist."""
     workbench = Workbench(folder if folder.exists() else make_workspace(folder))
     yield Page(workbench)
     workbench.close()
@@ -66,7 +66,7 @@ def text_of(page: Page, address: str, **more: str) -> str:
 
 
 def ended(page: Page, kind: str, name: str) -> Any:
-    """A job of the page, once it has ended."""
+    """A job of the page, after its end."""
     job = page.workbench.jobs.get(kind, name)
     assert job is not None and job.wait(60)
     return job
@@ -79,21 +79,21 @@ def refused(
     words: str,
     kind: type[RalleError] = UsageError,
 ) -> None:
-    """An action is refused with an error of this very kind, whose sentence has these words."""
+    """Check that an action is refused with an error of exactly this kind, with these words."""
     with pytest.raises(kind, match=words) as caught:
         page.call(action, data)
     assert caught.type is kind
 
 
 def run_of(workbench: Workbench, name: str, **options: Any) -> str:
-    """The name of a run of the chain ``read``, once it has ended."""
+    """The name of a run of the chain ``read``, after its end."""
     chosen = BenchmarkOptions(dataset="tiny-qa", track=False, **options)
     complete(workbench.runs.run(of_chain(workbench.workspace, "read", chosen, run=name)))
     return name
 
 
 def stored_noise(experiments: Path, name: str = "noise", **report: Any) -> Path:
-    """The folder of an experiment on noise that has ended, with what its report holds beside the usual."""
+    """The folder of a finished experiment on noise, with additions to its usual report."""
     request = {"llm": "titan", "settings": {"labels": ""}, "limit": None, "seed": 0}
     value = {"kind": "rgb-noise", "noun": "suite", "request": request, "runs": {}}
     ended = {"request": request, "made": "", "parts": [], "tables": [], "notes": [], **report}

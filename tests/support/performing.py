@@ -1,4 +1,4 @@
-"""Experiments and benchmarks as tests ask for them: the events of the work, the result last."""
+"""Experiments and benchmarks for tests: the events of the work, the result last."""
 
 from __future__ import annotations
 

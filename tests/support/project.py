@@ -15,7 +15,7 @@ GOLDEN = PROJECT / "tests" / "golden"
 def syntax_trees() -> dict[str, ast.Module]:
     """Path below ``rallebench`` → its syntax tree."""
     root = PROJECT / "rallebench"
-    gc.disable()  # the trees stay, so that collecting frees nothing and takes three quarters of the time
+    gc.disable()  # the trees stay, so collecting frees nothing and takes three quarters of the time
     try:
         return {
             path.relative_to(root).as_posix(): ast.parse(path.read_text(encoding="utf-8"))

@@ -52,7 +52,7 @@ CHAIN = {
 
 
 def episode(qid: str, answer: str = "Ada Lovelace", error: str = "") -> Episode:
-    """A question that took 0.25 s to retrieve for and 1.5 s to answer; a failed one only retrieved."""
+    """A question with 0.25 s of retrieval and 1.5 s of answering; a failed one only retrieved."""
     hits = tuple(
         Hit(
             Passage(f"d{rank}", f"Passage {rank} about {qid}.", f"Title {rank}", f"p{rank}"),
@@ -131,7 +131,7 @@ def append(folder: RunFolder, episodes: Sequence[Episode], after: float = 0.0) -
 def make_run(
     runs: Path, name: str, n: int = 6, failed: Sequence[int] = (2,), **changes: Any
 ) -> RunFolder:
-    """A finished run of ``n`` questions, of which those numbered in ``failed`` failed."""
+    """A finished run of ``n`` questions; those with numbers in ``failed`` failed."""
     records = [
         {
             "id": f"q{i}",

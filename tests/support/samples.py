@@ -7,7 +7,8 @@ from pathlib import Path
 
 
 def write_sample(folder: Path, sample: Mapping[str, str]) -> Path:
-    """Write the files of a sample (name → text) below ``folder``; the path to read is the first part of their names."""
+    """Write the files of a sample (name → text) below ``folder``; return the path to read, the first part of their
+    names."""
     tops = set()
     for name, text in sample.items():
         path = folder / name

@@ -1,4 +1,4 @@
-"""Three suites of a few questions: parts that stand alone, a part made of answers, an end that only answers tell."""
+"""Three suites of a few questions: independent parts, a part made from answers, an end that depends on answers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def part(asked: ExperimentRequest, number: int) -> RunRequest:
 
 
 def alone(asked: ExperimentRequest) -> Experiment:
-    """Every question as often as is asked for."""
+    """Asks every question as many times as requested."""
     if asked.settings["note"] == "wrong":
         raise UsageError("--set note=wrong: such a note is refused.")
     means = {}
@@ -111,7 +111,7 @@ def judging(question: Question, asked: ExperimentRequest, answer: str) -> Flow:
 
 
 def judged(asked: ExperimentRequest) -> Experiment:
-    """Answers, and what a judge says of them."""
+    """Answers, and a judge's verdicts on them."""
     first = yield part(asked, 1)
     said = {qid: episode.answer for qid, episode in first.episodes.items()}
     again = yield scored_run(
@@ -131,7 +131,7 @@ def judged(asked: ExperimentRequest) -> Experiment:
 
 
 def unforeseen(asked: ExperimentRequest) -> Experiment:
-    """Goes on only where an answer is right."""
+    """Continues only if an answer is right."""
     first = yield part(asked, 1)
     if first.mean("right") == 1:
         yield part(asked, 2)
@@ -140,7 +140,7 @@ def unforeseen(asked: ExperimentRequest) -> Experiment:
 
 @pytest.fixture
 def small_suites(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The three, beside those that there are."""
+    """Register the three suites beside the others."""
     EXPERIMENTS.names()
     made: dict[str, Any] = {
         "small-alone": alone,

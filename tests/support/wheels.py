@@ -1,4 +1,4 @@
-"""The built wheel, installed beside an environment that has its dependencies."""
+"""The built wheel, installed beside an environment with its dependencies."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def build_wheel(folder: Path) -> Path:
 
 
 def pip(*words: str, python: str = sys.executable) -> str:
-    """Run pip; return what it prints. Its error is shown where it fails."""
+    """Run pip; return its output. A failure shows its error."""
     command = [python, "-m", "pip", "--disable-pip-version-check", *words]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
@@ -39,10 +39,10 @@ def pip(*words: str, python: str = sys.executable) -> str:
 
 
 def install(wheel: Path, folder: Path) -> Path:
-    """Install the wheel alone into a new environment that borrows this one's packages; return its scripts' folder."""
+    """Install only the wheel into a new environment that shares this one's packages; return its scripts' folder."""
     venv.create(folder, with_pip=False, symlinks=True)
     (packages,) = folder.glob("lib/python*/site-packages")
-    borrowed = Path(shutil.__file__).parent  # the standard library is there anyhow
+    borrowed = Path(shutil.__file__).parent  # the standard library is always there
     paths = [path for path in sys.path if path.endswith("site-packages") and path != str(borrowed)]
     (packages / "borrowed.pth").write_text("\n".join(paths) + "\n", encoding="utf-8")
     scripts = folder / "bin"

@@ -1,4 +1,4 @@
-"""Files and processes of builds: vectors are linked, a builder in another process ends with its owner."""
+"""Files and processes of builds: vectors are linked, and a builder in another process ends with its owner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Equal vectors enter a graph once: their copies hide nothing, and all of their rows are found."""
+"""Equal vectors enter a graph once: copies hide nothing, and all of their rows are found."""
 
 from __future__ import annotations
 

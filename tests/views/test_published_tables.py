@@ -1,4 +1,4 @@
-"""The tables of the papers with our runs beside them: what may stand there, what is said, how it is drawn and written."""
+"""The tables of the papers with our runs beside them: comparable rows, notes, and output formats."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HALF = Estimate(0.5, 0.4, 0.6, 300)
 
 
 def store_experiment(workspace: Path, name: str, *rows: OwnRow) -> None:
-    """An experiment that has ended with these rows."""
+    """A finished experiment with these rows."""
     folder = workspace / "experiments" / name
     folder.mkdir(parents=True)
     request = {"kind": "rgb-noise", "noun": "suite", "request": {"settings": {}}, "runs": {}}
@@ -102,7 +102,7 @@ def test_every_drawing_has_a_mark_for_every_figure_that_it_draws(name: str) -> N
 
 
 def printed_rows(name: str) -> list[dict[str, Any]]:
-    """The rows of a table's file, not by the code that draws them."""
+    """The rows of a table's file, without the code that draws them."""
     rows: list[dict[str, Any]] = json.loads(table_file(name).read_text())["rows"]
     return rows
 

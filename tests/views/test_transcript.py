@@ -1,4 +1,4 @@
-"""An episode's steps as thoughts, actions and observations, and actions as they are edited."""
+"""An episode's steps as thoughts, actions and observations, and edited actions."""
 
 from __future__ import annotations
 

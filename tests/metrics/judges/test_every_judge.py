@@ -16,7 +16,7 @@ REPLIES = {
     "rgb-errors": ["Yes."],
     "ragquesteval": ['{"question": ["who?"]}', *["<response>Ada</response>"] * 2],
 }
-"""Replies that each can read, turn by turn."""
+"""Replies that each judge can read, turn by turn."""
 
 
 FORCED = {
@@ -28,11 +28,11 @@ FORCED = {
         *["<response>\nAda\n</response>\n<response>\n无法推断\n</response>"] * 2,
     ],
 }
-"""The same, in the form that a judge forces."""
+"""The same replies, in the format that a judge forces."""
 
 
 def judged(name: str, *replies: str, forms: bool = False) -> Outcome:
-    """A judge, with its shipped prompts, played to its end; ``forms``: every reply must have the form that it forces."""
+    """A judge with its shipped prompts, played to its end; ``forms``: every reply must have the forced format."""
     traits: JudgeTraits = METRICS.entry(name).traits["judge"]
     texts = [
         prompt_text(traits.folder, file, fields=fields) for file, fields in traits.prompts.items()
@@ -92,7 +92,7 @@ def test_an_empty_answer_tells_nothing_of_the_reference_and_is_not_asked() -> No
 
 @pytest.mark.parametrize("name", METRICS.judge_names())
 def test_what_has_the_form_that_a_judge_forces_can_be_read(name: str) -> None:
-    """The replies of ``FORCED`` have the forms, so they are what a model that enforces forms may write."""
+    """The replies of ``FORCED`` have the formats, so a model that enforces formats may write them."""
     outcome = judged(name, *FORCED[name], forms=True)
     assert outcome.stop_reason != UNPARSED
     assert not read_judgement(Episode("1", "judge", (), outcome)).failure

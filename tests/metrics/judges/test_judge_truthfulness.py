@@ -1,4 +1,4 @@
-"""The judge of truthfulness and relevance: what it sends, how often, and what it ends with."""
+"""The judge of truthfulness and relevance: its requests, their number, and its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PROMPT = JudgePrompt(
 
 
 def judged(replies: Any, **settings: Any) -> tuple[Episode, list[Generate]]:
-    """A judge played to its end: the episode, and what it asked."""
+    """A judge played to its end: the episode, and its requests."""
     llm, steps = Scripted(replies), []
     flow = METRICS["truthfulness"](CASE, llm="judge", prompt=PROMPT, **settings)
     reply: Any = None

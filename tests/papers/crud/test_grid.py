@@ -1,4 +1,5 @@
-"""CRUD-RAG's grid: shared parts are made once, cells that cannot be run are named, and nothing is recommended without a difference."""
+"""CRUD-RAG's grid: shared parts are made once, cells that cannot run are named, and nothing is recommended without a
+difference."""
 
 from __future__ import annotations
 
@@ -120,7 +121,7 @@ def read_grid(request: ExperimentRequest) -> Grid:
 
 
 def encoded_texts(workspace: Path) -> list[str]:
-    """The texts that were encoded for the vector indexes, index by index."""
+    """The texts encoded for the vector indexes, index by index."""
     texts: list[str] = []
     for name, manifest in WorkspaceFolder(workspace).manifests().items():
         if manifest.kind != "bm25":
@@ -135,7 +136,7 @@ def table(report: Any, beginning: str) -> Any:
 
 
 def a_model(folder: Path) -> Path:
-    """A folder with all files of a model, none of which can be loaded."""
+    """A folder with all files of a model, none of them loadable."""
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "bert"}')
     for name in ("model.safetensors", "tokenizer.json"):

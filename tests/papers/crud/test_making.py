@@ -1,4 +1,5 @@
-"""CRUD-RAG's tasks from the user's articles: halves, one wrong fact, questions on several articles; unusable rows are counted."""
+"""CRUD-RAG's tasks from the user's articles: halves, one wrong fact, questions about several articles; unusable rows are
+counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RAGQuestEval: filters in their order, replies that can and cannot be read, the file of gold questions."""
+"""RAGQuestEval: filters in their order, readable and unreadable replies, the file of gold questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring a prediction file as KILT does: hand-worked records, KILT's fixtures, files that do not fit."""
+"""Scoring a prediction file as KILT does: hand-worked records, KILT's fixtures, unsuitable files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KILT's sets from the command line: every way of answering a run of a chain, RaLLe's tables, files that are checked."""
+"""KILT's sets from the command line: every way of answering is a run of a chain, RaLLe's tables, checked files."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_rows_without_rewrite_el_stand_below_with_the_change(
     modes = "mode=retrieve,retrieve-plain"
     found = suite(cli, "kilt", "rows", modes, "datasets=ay2,nq", llm="")
     labels = ["ay2 retrieve", "ay2 retrieve-plain", "nq retrieve"]
-    assert [part["label"] for part in found["parts"]] == labels  # of NQ the query is the same
+    assert [part["label"] for part in found["parts"]] == labels  # NQ uses the same query
     assert queries(template_workspace, "rows ay2 retrieve-plain") == [row["input"] for row in LINKS]
     rewritten, plain, change, *printed = found["tables"][0]["rows"]
     assert [row[0] for row in (rewritten, plain, change)] == [
@@ -376,7 +376,7 @@ RALLE = "scripts/configs/experiment_settings"
 
 
 def ralle_copy(folder: Path, template: str) -> Path:
-    """A copy of RaLLe's repository with one chain of another wording."""
+    """A copy of RaLLe's repository in which one chain has another wording."""
     search = {"prompt_template": "{question}", "function": "Retriever", "retriever_name": "e5"}
     read = {"prompt_template": template, "function": "LLM", "llm_name": "llama"}
     chain = [

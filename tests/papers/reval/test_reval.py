@@ -42,7 +42,7 @@ def acts(question: str, action: str, finish: str) -> dict[str, str]:
 
 
 def oracle() -> dict[str, Any]:
-    """Knows the page of every question, and its answer."""
+    """A model that knows the page of every question, and its answer."""
     replies = {r"Thought \d+:$": "I think."}
     for _, question, answer, page in QUESTIONS:
         replies |= acts(question, f"Search[{TITLES[page]}]", f"Finish[{answer}]")
@@ -118,7 +118,12 @@ def test_a_grid_has_scores_means_and_ranks_and_says_what_is_not_feasible(cli: Co
     means = ["Wikipedia mean", "scholar mean", "all mean"]
     assert scores["columns"] == ["system", *tasks, *means]
     assert len(scores["rows"]) == 4 and ranks["rows"][0][1:] == [1, 1, 1, 1, 1]
-    assert [row[2] for row in ranks["rows"]] == [1, 2, 3, 4]  # of scholars the others know nothing
+    assert [row[2] for row in ranks["rows"]] == [
+        1,
+        2,
+        3,
+        4,
+    ]  # the others know nothing about scholars
     pools = [["hotpotqa", "knowledge application", 8, 0, 8, 7400]]
     assert questions["rows"] == [*pools, ["soay_easy", "knowledge seeking", 3, 0, 3, 12700]]
     assert endings["columns"][:2] == ["system", "answered"]
@@ -487,7 +492,7 @@ def test_two_runs_of_one_system_are_told_apart_by_their_names(cli: CommandLine) 
 def test_published_questions_are_answered_by_an_oracle_that_acts(
     cli: CommandLine, shared_data: Path, file: str, name: str
 ) -> None:
-    """Search for what the question names, finish with the answer, over a local corpus."""
+    """Search for the entity of the question, finish with the answer, over a local corpus."""
     by_id = {row["_id"]: row for row in read_lines(shared_data / "r-eval-ish" / file)}
     rows = list(by_id.values())[:60]
     replies = {r"Thought \d+:$": "I think."}

@@ -1,4 +1,4 @@
-"""RGB's testbeds are made by their suite; the maker hands its files on under the same verb."""
+"""RGB's testbeds are made by their suite; the maker passes its files on under the same verb."""
 
 from __future__ import annotations
 

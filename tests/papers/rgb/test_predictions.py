@@ -1,4 +1,4 @@
-"""RGB's own files: rows that are used again, its result, and ``score --suite rgb`` for rows of any program."""
+"""RGB's own files: reused rows, its result, and ``score --suite rgb`` for rows of any program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ERRORS = "There are factual errors in the provided documents. It was"
 
 
 def row(qid: Any, prediction: str, **more: Any) -> dict[str, Any]:
-    """A row as RGB's script writes it."""
+    """A row in the form of RGB's script."""
     return {
         "id": qid,
         "query": f"Where was {qid}?",

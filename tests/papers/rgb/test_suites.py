@@ -1,4 +1,4 @@
-"""RGB from the command line: every setting a run folder, a table, RGB's files, nothing asked twice."""
+"""RGB from the command line: a run folder for every setting, a table, RGB's files, no question asked twice."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def suite(cli: CommandLine, name: str, *pairs: str, **more: Any) -> Any:
 
 
 def calls(cli: CommandLine, run: str) -> int:
-    """Requests of a run's episodes that were really asked."""
+    """Requests of a run's episodes that were really sent."""
     steps = [step for line in cli.episodes(run) for step in line["steps"]]
     return sum(not step["cached"] and step["ask"] == "generate" for step in steps)
 

@@ -1,4 +1,4 @@
-"""A testbed of one's own: an index, and a dataset or questions that a model writes, become records of RGB's form."""
+"""A user's own testbed: an index, and a dataset or questions from a model, become records in RGB's form."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_articles_become_questions_and_these_a_testbed(cli: CommandLine, workspa
     counts = {"articles": 6, "unread": 1, "not_in_article": 1, "not_written": 1, "questions": 3}
     assert {name: bed[name] for name in counts} == counts
     assert bed["parts"][0]["metrics"]["usable"]["value"] == pytest.approx(3 / 5)
-    # Both answers of the third stand in one passage, so there is nothing to integrate.
+    # Both answers of the third are in one passage, so there is nothing to integrate.
     assert bed["records"] == {"en": 2, "en_int": 0, "en_fact": 2}
     assert bed["without_positives"] == 1
     assert "1 of 6 questions have an answer that does not stand in the article." in bed["notes"]
