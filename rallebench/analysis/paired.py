@@ -131,7 +131,7 @@ def shared_scores(a: Scores, b: Scores) -> list[str]:
 
 
 def is_scored(value: float | None) -> bool:
-    """False for None and for NaN."""
+    """Return whether a score is a number, not None or NaN."""
     return value is not None and not math.isnan(value)
 
 

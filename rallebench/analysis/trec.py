@@ -92,7 +92,7 @@ def fractional_grades(run: RunFolder) -> int:
 
 
 def _rankings(run: RunFolder) -> Iterator[tuple[str, dict[str, float]]]:
-    """(question, page → score, best first) of the answered questions."""
+    """Yield (question, page → score, best first) for the answered questions."""
     pairs = list(ended_pairs(run))
     id_of_passage = _unit([example for example, _ in pairs], [episode for _, episode in pairs])
     for example, episode in pairs:

@@ -1,9 +1,14 @@
 """Find the stage at which a chain loses each question, from the stored steps and without a judge.
 
-A question belongs to the first stage that applies: its gold pages are missing from the corpus; they are not among the
-retrieved or given passages; they were retrieved but never reached a prompt; they were in the prompt, but the answer
-does not contain a gold answer; the answer contains one, but exact match is 0; the answer is right although the gold
-pages were in no prompt; the answer is right and supported.
+A question belongs to the first stage that applies:
+
+* Its gold pages are missing from the corpus.
+* They are not among the retrieved or given passages.
+* They were retrieved but never reached a prompt.
+* They were in the prompt, but the answer does not contain a gold answer.
+* The answer contains a gold answer, but exact match is 0.
+* The answer is right, although the gold pages were in no prompt.
+* The answer is right and supported.
 
 A closed-book chain retrieves nothing, so only its answer can lose a question. A chain without an answer succeeds once
 the gold pages are retrieved.

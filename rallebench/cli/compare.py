@@ -1,4 +1,4 @@
-"""``compare``: runs, question by question."""
+"""``compare``: compare runs question by question."""
 
 from __future__ import annotations
 

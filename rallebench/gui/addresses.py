@@ -64,7 +64,7 @@ class Query:
 
 
 def _read_numbered(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
-    """The texts ``name0``, ``name1`` and so on."""
+    """Read the texts ``name0``, ``name1`` and so on."""
     texts = list[str]()
     while text := values.get(f"{name}{len(texts)}", ""):
         texts.append(text)

@@ -16,8 +16,8 @@ from typing import Any
 
 OPEN_PATHS = frozenset({"/", "/login", "/theme.css", "/favicon.ico", "/gradio_api/startup-events"})
 OPEN_FOLDERS = ("/assets/", "/static/")
-"""Everything that is open without a login: the login page (Gradio's page without its contents), its scripts, styles
-and images, and the address that Gradio requests to check that its server is running.
+"""Everything that is open without a login. This is the login page (Gradio's page without its contents) with its
+scripts, styles and images, and the address that Gradio requests to check that its server is running.
 """
 
 TRIES, LOCKED = 5, 60.0

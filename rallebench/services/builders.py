@@ -178,7 +178,7 @@ def stage_files(folder: Path) -> list[Path]:
 def first_rows(
     workspace: WorkspaceFolder, name: str, stage: str, which: str, most: int = 8
 ) -> Iterator[StageRow]:
-    """The first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
+    """Yield the first rows of a stage; ``which``: ``all``, ``kept``, ``left out`` or ``unknown``. Raises RalleError."""
     path = stage_file(workspace, name, stage)
     count = 0
     for row in map(StageRow.read, current_rows(path)):

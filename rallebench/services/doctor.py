@@ -97,7 +97,7 @@ class Diagnosis:
         return next((p.version for p in self.packages if p.name == package), "")
 
     def to_json(self) -> Json:
-        """The diagnosis as JSON."""
+        """Return the diagnosis as JSON."""
         return {**asdict(self), "problems": list(self.problems)}
 
 

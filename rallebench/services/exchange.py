@@ -143,7 +143,7 @@ def import_dataset(
 def import_scholar_table(
     workspace: WorkspaceFolder, name: str, source: Path, *, skip_bad: bool = False
 ) -> ImportedCounts:
-    """Import a scholar table; ``rows`` counts scholars, publications and coauthor relations."""
+    """Import a scholar table. In the result, ``rows`` counts scholars, publications and coauthor relations."""
     table = import_scholars(workspace, name, source, skip_bad=skip_bad)
     counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
     rows, problems = sum(counts.values()), tuple(table.problems)

@@ -213,7 +213,7 @@ def _count_progress(
             yield event
             before = count.percent
             count.hear(event)
-            if count.percent > before:  # a job keeps each event that another task's event follows
+            if count.percent > before:  # a job keeps an event once another task's follows
                 yield count.progress
 
 

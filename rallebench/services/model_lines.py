@@ -1,4 +1,4 @@
-"""Rows of a page's lists of language models, encoders and retrievers, with state, memory and price; and model tests."""
+"""Rows in the page's lists of language models, encoders and retrievers, with state, memory and price; and model tests."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class ModelManager:
             )
 
     def memory(self, names: Iterable[str]) -> Footprint:
-        """The memory of loaded models and indexes; see ``LoadedTable.footprint``."""
+        """Return the memory of loaded models and indexes; see ``LoadedTable.footprint``."""
         return self._table.footprint(names)
 
     def prices(self) -> dict[str, dict[str, float] | None]:
@@ -125,7 +125,7 @@ class ModelManager:
     def room_in_every_form(
         self, name: str, *, context: int | None = None, batch: int | None = None
     ) -> dict[str, MemoryFit]:
-        """Return the same for every quantization of the model; {} if nothing is known.
+        """Compare every quantization of the model with the free memory; {} if nothing is known.
 
         ``context``: tokens; ``batch``: simultaneous answers. Both default to the model's settings.
         """

@@ -34,7 +34,7 @@ class LoadedChain:
         return episode
 
     def answer(self, question: str, history: Sequence[tuple[str, str]] = ()) -> Episode:
-        """Return the same, but raise BackendError if the question fails."""
+        """Like episode, but raise BackendError if the question fails."""
         episode = self.episode(question, history)
         if episode.error:
             raise BackendError(episode.error)

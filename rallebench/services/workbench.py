@@ -30,9 +30,9 @@ CLOSE_SECONDS = 5.0
 class Workbench:
     """The only mutable object of the product. Its parts do the work; its own only operation is ``close``.
 
-    ``models`` loads and unloads models, ``asking`` answers single questions, ``runs`` and ``experiments`` start and
-    open benchmarks, ``data`` imports, indexes and searches, ``tracking`` logs to MLflow, ``jobs`` runs work in
-    threads, ``forecasts`` predicts the cost of experiments, ``model_lines`` lists and tests models. All operations
+    ``models`` loads and unloads models. ``asking`` answers single questions. ``runs`` and ``experiments`` start and
+    open benchmarks. ``data`` imports, indexes and searches. ``tracking`` logs to MLflow. ``jobs`` runs work in
+    threads. ``forecasts`` predicts the cost of experiments. ``model_lines`` lists and tests models. All operations
     are safe to call from several sessions at once.
     """
 

@@ -38,7 +38,7 @@ _SETTINGS = {
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "30",
 }
 """Defaults that the user's environment may override. MLflow's own retries last over ten minutes.
-The timeout is long because a server may pass an artifact of many megabytes to an object store."""
+The timeout is long because a server may upload an artifact of many megabytes to an object store."""
 
 _DATABASE_PORTS = {"postgresql": 5432, "mysql": 3306, "mssql": 1433}
 

@@ -128,7 +128,7 @@ def without_secrets(value: JsonValue) -> JsonValue:
 def metrics(report: RunReport) -> dict[str, float]:
     """Return ``report.json`` as metrics: values with ``_low``, ``_high`` and ``_n``, RaLLe's names, counts, costs.
 
-    MLflow allows no ``@``, so ``recall@5`` is ``recall_at_5`` (RaLLe's own name for it).
+    MLflow does not allow ``@``, so ``recall@5`` becomes ``recall_at_5`` (RaLLe's own name for it).
     """
     clusters = report.clusters
     values: dict[str, float | None] = {

@@ -159,8 +159,8 @@ _NO_QUESTIONS = "Give a question, a list of questions, or a table with the colum
 def turns(model_input: Any) -> list[tuple[str, list[Mapping[str, str]]]]:
     """Return (question, earlier messages) for each row of the input of ``predict``. Raises UsageError.
 
-    The input is a question; or a list, array or Series of questions; or objects or a DataFrame with ``question`` and
-    optionally ``history``, a list of ``{"role": …, "content": …}`` or its JSON text.
+    The input is a question, or a list, array or Series of questions. It may also be a list of objects or a DataFrame
+    with ``question`` and optionally ``history``: a list of ``{"role": …, "content": …}``, or its JSON text.
 
     >>> turns(["Who?", {"question": "And he?", "history": [{"role": "user", "content": "Who?"}]}])
     [('Who?', []), ('And he?', [{'role': 'user', 'content': 'Who?'}])]

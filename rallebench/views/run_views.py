@@ -183,8 +183,8 @@ def metric_unit(report: RunReport, name: str) -> str:
 @dataclass(frozen=True, slots=True)
 class RunPair:
     """Run ``b`` against run ``a``. ``runs``: both by all their metrics; ``pair``: both by the deciding metric;
-    ``changes``: the settings that differ; ``timed``: True if both runs were answered without cache or company, so
-    that their times can be compared.
+    ``changes``: the settings that differ; ``timed``: True if neither run used the cache or overlapped another
+    run, so that their times can be compared.
     """
 
     runs: Comparison

@@ -55,7 +55,7 @@ def price(steps: Sequence[Step], prices: Prices) -> float | None:
 
 
 def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:
-    """The (start, end) of each answer in a text, at word boundaries and after normalisation."""
+    """Return the (start, end) of each answer in a text, at word boundaries and after normalisation."""
     return [(start, end) for start, end, _ in find_answers(text, tuple(answers))] if answers else []
 
 

@@ -30,7 +30,7 @@ from rallebench.core.tables import Cell, Figure, Table
 THRESHOLD = 0.05
 """R-Eval's minimum reward of a right answer."""
 HUNDRED = 100
-"""R-Eval's code divides every count by this."""
+"""R-Eval's code divides every count by this number."""
 EXAMPLES, MAX_TEXT = 3, 300
 """Maximum number of examples per class, and of characters per text in an example."""
 NOT_ASKED = "not asked"

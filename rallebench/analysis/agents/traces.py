@@ -1,4 +1,4 @@
-"""An episode's scratchpad in R-Eval's form, and its observations."""
+"""Format an episode's scratchpad as R-Eval does, and find its observations."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def window_episode(page: Page, event: Event) -> EpisodeState | None:
 
 
 def window_form(page: Page, event: Event) -> AgentForm:
-    """Return the form of this window; initially, its model is one that can act, if the workspace has any."""
+    """Return the form of this window; a new form has a model that can act, if the workspace has any."""
 
     def new_form() -> AgentForm:
         llms = list(page.workspace.llms())

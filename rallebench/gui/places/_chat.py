@@ -67,7 +67,7 @@ def window_chats(page: Page, event: Event) -> Chats:
 
 
 def open_talk(page: Page, event: Event) -> Talk:
-    """The open conversation."""
+    """Return the open conversation."""
     return window_chats(page, event).talk
 
 

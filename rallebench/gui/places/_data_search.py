@@ -138,7 +138,7 @@ def head(line: RetrieverLine) -> Markup:
 
 
 def refresh(page: Page, event: Event) -> Patch:
-    """Redraw the head."""
+    """Redraw the heading."""
     name = event.text("id") or event.read(IndexAddress).id
     if not name:
         return Patch()

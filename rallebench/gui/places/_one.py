@@ -145,7 +145,7 @@ def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
 
 
 def result_html(page: Page, bench: Bench) -> Markup:
-    """The right column."""
+    """Draw the right column."""
     if bench.running is not None and bench.episode is None:
         return html.empty("The chain is running …")
     if bench.is_stopped and bench.episode is None:
@@ -196,7 +196,7 @@ def left_behind(page: Page, bench: Bench, draft: str = "") -> Markup:
 
 
 def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
-    """The patch that redraws the bar and the chain."""
+    """Return a patch that redraws the bar and the chain."""
     part = "v-build-one", view(page, bench)
     if opened is not None:
         part = "chain-form", chain_html(page, bench, opened)
