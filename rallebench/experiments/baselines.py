@@ -126,7 +126,8 @@ def baseline_name(run: str, baseline: str) -> str:
 def baselines(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """The baselines of the run ``run``, compared with it.
 
-    A chain may need a passage to work at all: a baseline that fails is reported, and the others are run."""
+    Some chains cannot work without passages. A failed baseline is reported, and the others still run.
+    """
     workspace = request.workspace
     settings = request.read(BaselinesSettings)
     run = RunFolder.open(workspace.runs, settings.run)

@@ -85,7 +85,7 @@ def benchmarks() -> dict[str, Benchmark]:
 
 
 def published_names() -> tuple[str, ...]:
-    """All printed tables, by benchmark and number: ``rgb_table1``, ``rgb_text_facts`` …"""
+    """Names of all printed tables, by benchmark and number: ``rgb_table1``, ``rgb_text_facts`` …"""
     return tuple(name for value in benchmarks().values() for name in value.table_files())
 
 

@@ -261,7 +261,7 @@ def _same(article: SourceArticle, titles: dict[str, str], texts: dict[str, str])
 
 
 def _read_lines(reading: SourceReading) -> Iterator[SourceArticle]:
-    """JSON lines with content (or text), and optionally id, title, url, date, question and answer."""
+    """Articles from JSON lines with content (or text) and, optionally, id, title, url, date, question and answer."""
     source = reading.source
     for number, row in source.objects():
         text, answers = _first(row, TEXT), _first(row, ANSWER)

@@ -1,4 +1,4 @@
-"""The rows of a builder's stages: articles, and the state of a row."""
+"""Rows of a builder's stages: articles, and row states."""
 
 from __future__ import annotations
 

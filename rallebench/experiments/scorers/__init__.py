@@ -9,7 +9,7 @@ from typing import Any
 from rallebench.core.registry import Registry
 
 Scorer = Callable[[Path, "Path | None"], "dict[str, Any]"]
-"""(file of predictions, file of gold or None) → JSON-able. Raises UsageError, BadFileError."""
+"""(prediction file, gold file or None) → JSON-able scores. Raises UsageError, BadFileError."""
 
 SCORERS: Registry[Scorer] = Registry(
     "form of predictions",
@@ -17,4 +17,4 @@ SCORERS: Registry[Scorer] = Registry(
     expects="a function (file of predictions, file of gold or None) → its scores as JSON",
     rooms=("predictions",),
 )
-"""``score --suite NAME``: predictions of another program, in the form in which the benchmark's own code writes them."""
+"""Scorers for ``score --suite NAME``, by name. They read predictions in the format of the benchmark's own code."""

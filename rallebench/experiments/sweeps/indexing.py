@@ -90,7 +90,7 @@ def _retriever(workspace: WorkspaceFolder, variant: Variant) -> VariedRetriever:
 
 
 def _fits(field: str, base: IndexRecipe) -> bool:
-    """Return whether an index of this kind has the field."""
+    """Return whether indexes of this kind have the field."""
     if field == "encoder":
         return needs_encoder(base.kind)
     return field in (*CHUNKING, "corpus") or field in INDEX_KINDS.entry(base.kind).form

@@ -1,4 +1,4 @@
-"""Sweeps and folders of chains as experiments: every variant or chain becomes a run, and the runs are ranked."""
+"""Sweeps and folders of chains as experiments. Each variant or chain becomes a run, and the runs are ranked."""
 
 from __future__ import annotations
 
@@ -198,7 +198,8 @@ def _sampled_setting(sampled: bool) -> dict[str, bool]:
 def batch(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     """Several chains, each a run of its own, ranked; one that fails does not end the others.
 
-    Settings: see ``BatchSettings``."""
+    The settings are ``BatchSettings``.
+    """
     settings = request.read(BatchSettings)
     title = settings.title
     runs = {

@@ -141,7 +141,7 @@ def _kilt_record(question: WrittenQuestion, article: ArticleBrief) -> Json:
 
 
 def _study_record(store: RowFile, question: WrittenQuestion, article: ArticleBrief) -> Json:
-    """A question in the study's form, with its article."""
+    """A question and its article in the study's form."""
     return {
         "id": question.id,
         "title": article.title,

@@ -286,7 +286,7 @@ def with_articles(study: Study) -> tuple[Example, ...]:
 
 
 def answer_worth(study: Study, example: Example, answer: str) -> Values:
-    """The values of an answer that need no judge; see ``DEFINITIONS``."""
+    """The values of an answer that do not depend on a judge; see ``DEFINITIONS``."""
     declined = declines(answer)
     values: dict[str, float | None] = {"declined": float(declined)}
     if study.set.answers:

@@ -1,14 +1,14 @@
 """The boolean agents and their baselines: five rules for reading passages (arXiv:2403.00820).
 
 ``barag-baseline``   never
-``barag-gt``         never, but the right article is in the prompt: the upper bound
+``barag-gt``         never, but the prompt contains the right article: the upper bound
 ``barag-naive``      always
-``barag-basic``      if the model wants to query the database, asked before it answers
-``barag-advanced``   if the model says, after its answer, that more information would have helped
+``barag-basic``      if the model, asked before answering, wants to query the database
+``barag-advanced``   if the model, asked after answering, says that more information would have helped
 
-Every request counts: a question's tokens are those of its draft, its decision and its answer. The stop reason ``READ``
-says that passages were read. ``compat`` "original" follows the published code: it sends empty messages, and a basic
-agent that calls no function answers with an apology.
+All requests count: a question's tokens include its draft, its decision and its answer. The stop reason ``READ`` marks episodes
+with passages. ``compat`` "original" follows the published code: it sends empty messages, and a basic agent that calls no
+function answers with an apology.
 """
 
 from __future__ import annotations

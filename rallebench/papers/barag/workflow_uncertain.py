@@ -71,7 +71,7 @@ class Rule:
 
 
 def declines(text: str) -> bool:
-    """Return whether an answer refuses to answer.
+    """Return whether an answer is a refusal.
 
     >>> declines("I can not answer the question because of the insufficient information in documents."), declines("Rome.")
     (True, False)
@@ -167,7 +167,7 @@ def both_branches(question: Question, *, agent: BaragAgent, rule: Rule, ask: boo
 
 
 def find_branches(episode: Episode, samples: int, ask: bool) -> Branches | None:
-    """The steps of an episode of ``both_branches``; None for a refused question."""
+    """The steps of an episode of ``both_branches``; None if the question was refused."""
     generations = [step for step in episode.steps if isinstance(step.request, Generate)]
     if len(generations) != 2 + samples + ask:
         return None

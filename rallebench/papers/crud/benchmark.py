@@ -10,7 +10,7 @@ from rallebench.experiments.published.plots import Plot
 
 
 def _by_factor(setting: str, kind: FigureKind) -> tuple[Plot, ...]:
-    """ROUGE-L and recall of every task over the values of one setting."""
+    """ROUGE-L and recall for every task over the values of one setting."""
     x = setting.replace("_", " ")
     return tuple(
         Plot(f"{column} by {x}", (column,), x=x, kind=kind, along=setting, by="task")

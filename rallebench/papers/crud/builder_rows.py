@@ -1,4 +1,4 @@
-"""The inputs and rows of the stages of CRUD-RAG's builder."""
+"""Inputs and rows of the stages of CRUD-RAG's builder."""
 
 from __future__ import annotations
 

@@ -175,9 +175,9 @@ def _result_row(row: object, path: Path, number: int) -> ResultRow:
 def score_crud(guess: Path, gold: Path | None = None) -> dict[str, Any]:
     """Score CRUD-RAG's ``results`` (id, log.generated_text, log.ground_truth_text, log.quest_eval_save) anew.
 
-    ``gold``: the records, by whose references each row is scored instead of by its own ``ground_truth_text``. Rows without a
-    text are ``invalid`` and in no mean; RAGQuestEval is scored where its answers were kept. ``differ``: metric → rows
-    whose own number is another. Raises NotFoundError, BadFileError.
+    References come from the records in ``gold``, or else from each row's ``ground_truth_text``. Rows without a text are
+    ``invalid`` and left out of the means. RAGQuestEval is scored if its answers were saved. ``differ``: metric → number of
+    rows with a stored value that differs from ours. Raises NotFoundError, BadFileError.
     """
     check_file(guess, "a result of CRUD-RAG, a JSON document")
     result = read_results(guess)

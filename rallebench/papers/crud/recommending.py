@@ -64,7 +64,7 @@ def versus(
 
 
 def _sides(outcomes: Outcomes, config: Config, tasks: Sequence[str], metric: str) -> Sides:
-    """The base and a configuration over several tasks."""
+    """The scores of the base and of a configuration over several tasks."""
     base: dict[str, float | None] = {}
     changed: dict[str, float | None] = {}
     clusters: dict[str, str] = {}

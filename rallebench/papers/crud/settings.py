@@ -133,7 +133,7 @@ def _papers(name: str, about: str = "", names: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class CrudGridSettings:
-    """The settings of the grid."""
+    """The settings of CRUD-RAG's grid."""
 
     data: str = declare_data()
     corpus: str = declare_corpus(

@@ -233,7 +233,7 @@ def _answers_are_scored(pairs: Sequence[_Pair], guess: Path, notes: list[str]) -
 
 
 def _first(ids: Sequence[str], most: int = 5) -> str:
-    """The first ids, quoted."""
+    """The first ids, in quotes."""
     return ", ".join(map(repr, ids[:most])) + (", …" if len(ids) > most else "")
 
 

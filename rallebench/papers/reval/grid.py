@@ -172,7 +172,7 @@ class GridCell:
 
     @property
     def task_run(self) -> TaskRun:
-        """The cell as a run without rows."""
+        """The cell as a run without result rows."""
         return TaskRun("", self.system, self.questions.task, ())
 
     @property

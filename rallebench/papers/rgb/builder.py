@@ -79,7 +79,7 @@ def replace_answer(text: str, aliases: Sequence[str], fake: str) -> str:
 
 
 def answer_shape(answer: str) -> str:
-    """The shape of an answer, which a false answer must share: digits, words, capitals.
+    """The pattern of digits, words and capitals in an answer, which a false answer must share.
 
     >>> answer_shape("7 February 2021"), answer_shape("12 May 1999"), answer_shape("Tampa")
     ('9 A 9999', '99 A 9999', 'A')

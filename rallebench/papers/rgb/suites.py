@@ -249,7 +249,7 @@ def _tests(answered: Answered) -> tuple[Table, ...]:
 
 
 def _check_facts(testbed: Testbed, noise: float, correct: float) -> None:
-    """Raise UsageError if there are no false documents to show."""
+    """Raise UsageError if there are no false documents."""
     if not any(record.wrong for record in testbed.records.records):
         raise UsageError(
             f"{testbed.records.path} holds no false copies (positive_wrong); choose a _fact set."

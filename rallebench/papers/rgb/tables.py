@@ -55,7 +55,7 @@ Row = tuple[Any, ...]
 
 
 def over_noise(answered: Answered) -> tuple[Table, Figure, OwnRow]:
-    """Accuracy and rejections at every share of noise."""
+    """Accuracy and rejection rate at every share of noise."""
     tests, results = zip(*answered.values())
     testbed, ratios = tests[0].testbed, [test.noise for test in tests]
     cells = _printed_shares(NOISE[testbed.name], testbed)

@@ -1,1 +1,1 @@
-"""BEIR: retrieval over sets of many kinds (Thakur et al. 2021)."""
+"""BEIR: retrieval over many kinds of sets (Thakur et al. 2021)."""

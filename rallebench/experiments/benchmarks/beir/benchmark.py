@@ -1,4 +1,4 @@
-"""The entry of BEIR."""
+"""Registration of BEIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry of BrowseComp-Plus, and the plots of its printed tables."""
+"""Registration of BrowseComp-Plus, and the plots of its printed tables."""
 
 from __future__ import annotations
 

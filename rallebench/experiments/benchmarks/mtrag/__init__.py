@@ -1,1 +1,1 @@
-"""MTRAG: conversations of several turns over four domains (Katsis et al. 2025)."""
+"""MTRAG: multi-turn conversations in four domains (Katsis et al. 2025)."""

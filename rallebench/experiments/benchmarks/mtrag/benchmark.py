@@ -1,4 +1,4 @@
-"""The entry of MTRAG, and the plots of its printed tables."""
+"""Registration of MTRAG, and the plots of its printed tables."""
 
 from __future__ import annotations
 
