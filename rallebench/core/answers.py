@@ -22,8 +22,8 @@ _DELETE_SIGNS = str.maketrans("", "", _SIGNS)
 _ARTICLE = re.compile(r"\b(?:a|an|the)\b")
 _GAP = re.compile(r"(?:\s|\b(?:a|an|the)\b)+")
 
-# Scripts that are written without spaces, or (Hangul) whose particles cling to the noun: any two
-# characters of which one belongs here may be parted.
+# Scripts without spaces, and Hangul, where particles are attached to the noun: a word may end between any two
+# characters if one of them belongs here.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"

@@ -66,7 +66,7 @@ class Retriever(Protocol):
     (RaLLe's dense indexes). ``prefix_stable``: True if the hits for a smaller k are always the first of those for a larger
     k. A retriever with an encoder also has ``embedding_tokens(queries)``: after a search, the tokens that encoders read
     per query, or None if one does not count tokens. A retriever that asks a language model has ``judgements``: (requests
-    so far, replies that could not be read).
+    so far, unreadable replies).
     """
 
     name: str

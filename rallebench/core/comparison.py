@@ -44,12 +44,12 @@ class Measure:
 class PairedComparison:
     """Run B against run A on the ``n`` questions that both runs have scored.
 
-    ``difference`` = mean of B − mean of A. ``p`` and ``low``..``high``, 95 % for all ``comparisons`` of a table together, come
-    from one sign-flip test over ``clusters`` (``engine.statistics.Difference``). ``corrected``: p corrected for all comparisons;
-    of one comparison 0 lies outside the interval if and only if it is below .05, of several see ``with_holm``. ``note``: why
-    there is no interval, or ''. All None where n is 0.
-    ``wins``, ``ties``, ``losses``: questions on which B is better, equal, worse. ``flipped``: their ids, B's gains first.
-    ``needed``: questions that a comparison would need to see this difference with 80 % power at the 5 % level, or None.
+    ``difference`` = mean of B − mean of A. ``p`` and ``low``..``high``, 95 % for all ``comparisons`` of a table together,
+    come from one sign-flip test over ``clusters`` (``engine.statistics.Difference``). ``corrected``: p corrected for all
+    comparisons; of one comparison 0 lies outside the interval if and only if it is below .05, of several see
+    ``with_holm``. ``note``: the reason for a missing interval, or ''. All None if n is 0. ``wins``, ``ties``,
+    ``losses``: questions on which B is better, equal, worse. ``flipped``: their ids, B's gains first. ``needed``:
+    questions that a comparison would need to see this difference with 80 % power at the 5 % level, or None.
     """
 
     metric: str

@@ -53,7 +53,7 @@ class CostTotal:
     usd_unknown_for: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """Every field; ``questions`` only of a run."""
+        """Every field; ``questions`` only for a run."""
         value = {f.name: as_json(getattr(self, f.name)) for f in fields(self)}
         return (
             value
@@ -135,7 +135,7 @@ class StepCost:
     usd: Number | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
-        """``batch`` only if it is larger than one; tokens and dollars only for a call of a language model."""
+        """The step as JSON: ``batch`` only if larger than one; tokens and dollars only for a call of a language model."""
         names = ["kind", "target", "seconds", "cached"] + ["batch"] * (self.batch > 1)
         if self.kind == "generate":
             names += [f.name for f in fields(self) if f.default is None]

@@ -75,11 +75,11 @@ class Combination(Strict):
 class Manifest(Strict):
     """The description of an index in its folder. ``fingerprint`` changes whenever a search result may.
 
-    ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type that passages were encoded in; ``encoding``: the figures it was chosen by.
-    ``window``: the tokens of a passage that the encoder reads, 0 if unknown; ``longer``: how many passages exceed it, an
-    estimate where ``longer_counted`` of them were read for it. ``warnings``: on the rest of the corpus that was
-    left out, and on passages that the index does not find.
-    ``seal``: see ``seal_manifest``; '' in a manifest of an earlier version, which is believed as it is.
+    ``retriever``: ``dense`` for a vector index, else the kind. ``passage_dtype``: the numeric type of the encoded
+    passages; ``encoding``: the figures behind this choice. ``window``: the tokens of a passage that the encoder reads, 0
+    if unknown; ``longer``: number of longer passages, an estimate if only ``longer_counted`` of them were read for it.
+    ``warnings``: about omitted parts of the corpus, and passages that the index does not find. ``seal``: see
+    ``seal_manifest``; '' in a manifest of an earlier version, which is trusted without it.
     """
 
     format: Literal["rallebench-index/1"] = "rallebench-index/1"

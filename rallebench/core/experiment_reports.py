@@ -261,7 +261,7 @@ class StageCounts:
     tokens_not_counted: Count | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The counts that the stage has."""
+        """The counts without None."""
         values = {STAGE_KEYS.get(n, n): getattr(self, n) for n in StageCounts.__slots__}
         return {name: value for name, value in values.items() if value is not None}
 

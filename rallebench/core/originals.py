@@ -83,11 +83,11 @@ class OriginalCopy:
         return name in self.declared.texts
 
     def path(self, name: str) -> Path:
-        """The file that holds the text for the prompt ``name``."""
+        """The file with the text for the prompt ``name``."""
         return self.root / self.declared.texts[name].file
 
     def read(self, name: str) -> Original:
-        """The text that replaces the prompt ``name``, which must be declared. Raises BadFileError."""
+        """Read the text that replaces the prompt ``name``, which must be declared. Raises BadFileError."""
         place = self.declared.texts[name]
         text = self._raw(place)
         if place.fields is not None:
@@ -98,7 +98,7 @@ class OriginalCopy:
         return Original(text[: len(text) - len(ends)], known)
 
     def _raw(self, place: OriginalPlace) -> str:
-        """A text as the repository has it."""
+        """A text as it is in the repository."""
         path, at = self.root / place.file, place.at
         if not path.is_file():
             raise BadFileError(
@@ -117,7 +117,7 @@ class OriginalCopy:
     def _template(
         self, text: str, place: OriginalPlace, fields: Mapping[str, str | OriginalPlace]
     ) -> str:
-        """A template of ``str.format`` with the names of fields that our flows fill."""
+        """A template of ``str.format`` with the field names of our flows."""
         pieces: list[str] = []
         try:
             parsed = list(string.Formatter().parse(text))

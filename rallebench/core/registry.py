@@ -52,11 +52,11 @@ _PLAIN = (str, int, float, bool, type(None))
 class Registry(Generic[T]):
     """``kind`` is the singular noun for messages; ``package`` the folder to import.
 
-    ``expects``: the protocol of an entry in words, and ``has`` the attributes by which it is checked. ``traits``: name → what it
-    says, for all traits that an entry may have. ``required``: those that it must have → their permitted values, () for any. ``name``: the registry's own, by default the
-    last part of ``package``; the entry-point group of other distributions is ``rallebench.<name>``. ``rooms``: names, or
-    patterns, of the modules of a room that add to this registry. ``includes``: a registry each of whose names one of the
-    package's modules registers here, too.
+    ``expects``: the protocol of an entry in words, and ``has`` the attributes that are checked. ``traits``: name →
+    meaning, for all traits of an entry. ``required``: the required traits → their permitted values, () for any. ``name``:
+    the registry's own, by default the last part of ``package``; the entry-point group for other distributions is
+    ``rallebench.<name>``. ``rooms``: names, or patterns, of the modules of a room that add to this registry. ``includes``:
+    another registry; each of its names is also registered here, by one of the package's modules.
     """
 
     def __init__(
@@ -101,9 +101,8 @@ class Registry(Generic[T]):
     ) -> Callable[[T], T]:
         """Decorator: file a thing under ``name``, with the ``form`` of its settings.
 
-        ``about`` defaults to its docstring's first line. Raises ValueError for a name that another thing has, a thing without
-        the attributes of the registry's protocol, a trait that the registry does not declare or that is missing, and a form
-        that refuses its own defaults.
+        ``about`` defaults to its docstring's first line. Raises ValueError for a name that another thing has, a thing
+        without the registry's attributes, an undeclared or missing trait, and a form that refuses its own defaults.
         """
         owner = f"{self.kind} {name!r}"
         self._check_traits(owner, traits)

@@ -116,7 +116,7 @@ class JudgeReport:
     seconds: float = 0.0
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The entry in ``report.json``, where the name is the key."""
+        """The entry in ``report.json``, with the name as the key."""
         return {name: getattr(self, name) for name in _JUDGE_FIELDS} | {
             "columns": list(self.columns)
         }

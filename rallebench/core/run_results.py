@@ -65,8 +65,8 @@ class MetricEstimate:
     """The mean of a metric over ``n`` scored questions, with its 95 % interval; all None if nothing was scored.
 
     ``missing``: questions without a score. ``units``: number of articles behind the interval; None if it is based on
-    questions. ``over_all``: the figure over all answers together, for metrics that have one. ``note``: why there is
-    no interval or score.
+    questions. ``over_all``: the figure over all answers together, for metrics that have one. ``note``: the reason for a
+    missing interval or score.
 
     >>> MetricEstimate("em", 0.518, 0.452, 0.583, 222, units=180)
     em 0.518 [0.452, 0.583], n = 222, 180 articles
@@ -102,9 +102,9 @@ class MetricEstimate:
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """A question of a run. ``gold``: the accepted answers; ``verdict``: right, wrong, lost, format or failed, or
-    none without gold; ``lost_at``: the stage at which the chain lost it, or ''. ``seconds`` and tokens: totals over
-    all steps, None if not counted; ``tokens``: prompt and completion together. ``error``: why it failed, or ''.
+    """A question of a run. ``gold``: the accepted answers; ``verdict``: right, wrong, lost, format or failed, or none
+    without gold; ``lost_at``: the stage at which the chain lost it, or ''. ``seconds`` and tokens: totals over all steps,
+    None if not counted; ``tokens``: prompt and completion together. ``error``: the reason for a failure, or ''.
     """
 
     qid: str
@@ -127,7 +127,7 @@ class QuestionResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class MetricDifference:
-    """Run B minus run A by a metric, over the ``n`` questions that both have scored.
+    """Run B minus run A by a metric, over the ``n`` questions scored in both.
 
     ``low``..``high``: the 95 % interval, from the same sign-flip test over articles as ``p``. ``wins``, ``ties``,
     ``losses``: numbers of questions on which B is better, equal, worse; ``gained`` and ``lost``: ids of the questions

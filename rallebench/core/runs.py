@@ -167,11 +167,11 @@ class PreparedRun:
 class RunResult:
     """The result of a run.
 
-    ``episodes``: question id → episode in the order of the questions, without failed episodes; ``judgements``: judge →
-    the same of its pass. ``columns``: those of the scorers that gave scores; ``values``: column → question id → value, and
-    ``means`` their means. ``n`` questions were asked, ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: the user
-    stopped it. ``memory``: model or index → bytes; ``peak_memory``: the most bytes that the process held until the run ended,
-    None if unknown. ``simulated``: the replies are fake, from a dry run or a pilot.
+    ``episodes``: question id → episode in the order of the questions, without failed episodes; ``judgements``: judge → the
+    same for its pass. ``columns``: the columns with scores; ``values``: column → question id → value, and ``means`` their
+    means. ``n`` questions were asked, ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: True if the user
+    stopped the run. ``memory``: model or index → bytes; ``peak_memory``: the most bytes that the process held until the
+    end of the run, None if unknown. ``simulated``: the replies are fake, from a dry run or a pilot.
     """
 
     request: RunRequest

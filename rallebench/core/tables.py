@@ -75,8 +75,8 @@ class Table:
         return tuple(column.label for column in self.heads)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """As ``report.json`` keeps it: headings as text, means as mappings; ``definitions`` where columns have help,
-        ``formats`` where their numbers are neither scores nor percentages as in the rest of the table."""
+        """The form in ``report.json``: headings as text, means as mappings; ``definitions`` if columns have help,
+        ``formats`` if their numbers are neither scores nor percentages."""
         means = [[asdict(c) if isinstance(c, Estimate) else c for c in row] for row in self.rows]
         value: dict[str, JsonValue] = {
             "title": self.title,
@@ -106,9 +106,10 @@ FigureKind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "
 class Figure:
     """A plot. ``series``: name → points (x, y), y a number or an Estimate, whose interval is drawn; None: not measured.
 
-    ``radar``: x is the axis. ``bubble``: points (x, y, size); the area is the size, and None is hollow. ``waterfall``
-    and ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. What follows in a point
-    is the tooltip of its mark. ``high``: the end of the axis of y, None: the data's. ``empty``: the sentence shown instead of an empty plot.
+    ``radar``: x is the axis. ``bubble``: points (x, y, size); the area is the size, and None is hollow. ``waterfall`` and
+    ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. Further elements of a
+    point are the tooltip of its mark. ``high``: the end of the y-axis, None: the data's. ``empty``: the sentence shown
+    instead of an empty plot.
     """
 
     title: str
@@ -121,7 +122,7 @@ class Figure:
     empty: str = ""
 
     def to_json(self) -> dict[str, JsonValue]:
-        """As ``report.json`` keeps the plots of experiments."""
+        """The form in ``report.json``, for plots of experiments."""
         value = asdict(self)
         always = {key: value[key] for key in ("title", "x", "y", "series", "kind")}
         return always | {key: value[key] for key in ("labels", "high", "empty") if value[key]}

@@ -290,9 +290,9 @@ Request = Union[Retrieve, Generate, UseTool, Note]
 class Reply:
     """The answer to any request: one type, so the loop needs no cases.
 
-    ``thinking``: the thoughts of a reasoning model before its answer; it is recorded, but not part of ``text``.
+    ``thinking``: the thoughts of a reasoning model before its answer; they are recorded, but not part of ``text``.
     ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence``: 0..1, or None if the backend has
-    none. Token counts are 0 if the backend counts none. ``embedding_tokens``: those of the query that encoders read; 0
+    none. Token counts are 0 if the backend counts none. ``embedding_tokens``: number of query tokens read by encoders; 0
     without an encoder, None if an encoder counts no tokens.
     """
 
@@ -314,8 +314,8 @@ class Reply:
 class Step:
     """A request with its reply.
 
-    ``seconds``: the duration of the original call (its share of a ``batch`` of so many requests), also if the reply is
-    ``cached`` now.
+    ``seconds``: the duration of the original call (its share of a ``batch`` of requests), even if the reply is ``cached``
+    now.
     """
 
     request: Request

@@ -81,7 +81,7 @@ def answer(
 
 
 def all_failed(noun: str, count: int, message: str) -> BackendError:
-    """The error of a run whose first questions or requests all failed."""
+    """The error of a run if its first questions or requests all failed."""
     return BackendError(f"The first {count} {noun} all failed, so the run was stopped: {message}")
 
 

@@ -108,7 +108,7 @@ class ExperimentRules:
     """The rules by which the experiments of one place are run and stored.
 
     ``noun``: its name in sentences; ``report``: the content of its ``report.json``. ``fixed``: the name belongs to one
-    request; another request is refused, and ended runs are used as they are. ``same``: if not fixed, the settings that may
+    request. Another request is refused, and ended runs are used as they are. ``same``: if not fixed, the settings that may
     not change. ``guarded``: a file that was changed after it was written is refused, not overwritten.
     """
 

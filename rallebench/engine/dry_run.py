@@ -65,7 +65,7 @@ class Needs(NamedTuple):
     """The indexes, measurements and rows that the dry runs of a plan need, and warnings for the user.
 
     ``built``: existing indexes that runs search, by name; ``missing``: recipes by label; ``measurements``: labels;
-    ``rows``: file of rows → whether a model is asked for it; ``warnings``: also the experiment's own sentences.
+    ``rows``: file of rows → True if a model fills it; ``warnings``: also the experiment's own sentences.
     """
 
     built: dict[str, None]
@@ -282,7 +282,7 @@ def _merge(dry_runs: Sequence[tuple[PlannedRun, str] | None]) -> PlannedRun:
 def _dry_run(
     experiment: Experiment, player: DryRunner
 ) -> tuple[list[tuple[PlannedRun, str]], bool]:
-    """(the runs so far, whether the experiment reached its end). Raises RalleError for a wrong request."""
+    """(the runs so far, True if the experiment reached its end). Raises RalleError for a wrong request."""
     try:
         complete(drive(experiment, player))
     except Exception as error:
@@ -321,7 +321,7 @@ def _count(requests: list[Request], kind: type, ended: bool) -> Range:
 def _answer(
     flow: Flow, question: Question, workflow: str, text: str
 ) -> tuple[Episode | None, list[Request], bool]:
-    """(the episode made of fake replies, the requests, whether the flow reached its end)."""
+    """(the episode made of fake replies, the requests, True if the flow reached its end)."""
     steps: list[Step] = []
     episode, ended = None, False
     try:

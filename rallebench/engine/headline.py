@@ -17,7 +17,7 @@ RETRIEVAL_RUN = ("ndcg@10", "mrr", "map")
 
 
 def deciding_metric(names: Iterable[str], *, graded: bool = False) -> str:
-    """The metric that decides, '' if none of ``names`` can: one of answers, then nDCG at the deepest cut-off where gold pages
+    """The metric that decides, '' if none of ``names`` can: one of answers, then nDCG at the deepest cut-off if gold pages
     are ``graded``, then R-precision, then recall or nDCG at the deepest cut-off.
 
     >>> deciding_metric(["em", "Rprec"]), deciding_metric(["Rprec", "ndcg@5", "ndcg@10"], graded=True), deciding_metric(["recall@5"])

@@ -95,7 +95,7 @@ def _without_gold(example: Example, answer: str) -> Example:
 
 
 def failure_sentence(run: RunFolder, judge: Scorer, error: RalleError) -> str:
-    """Return why a judge gave no scores at all, in one sentence."""
+    """Return one sentence on the reason why a judge gave no scores."""
     reason = str(error)
     if isinstance(error, MismatchError):
         folder = run.path / JUDGES
@@ -122,7 +122,7 @@ def summarise(result: RunResult, judge: Scorer) -> JudgeReport:
 
 
 def unscored_sentence(judge: JudgeReport) -> str:
-    """Return how many judgements of a pass gave no score, and why; '' if all gave one."""
+    """Return one sentence on the number of judgements without a score, and the reason; '' if all gave one."""
     reasons = {
         "could not be read": judge.unparsed,
         "failed": judge.failed,

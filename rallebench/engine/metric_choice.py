@@ -57,7 +57,7 @@ def choose_metrics(
 ) -> tuple[str, ...]:
     """Return the metrics to compute: ``names``, or the ``chain``'s defaults that the gold allows.
 
-    Raises UsageError for a metric whose gold is absent from the whole dataset.
+    Raises UsageError for a metric if its gold is absent from the whole dataset.
     """
     have = has_gold(examples)
     if not names:

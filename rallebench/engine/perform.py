@@ -1,4 +1,4 @@
-"""One batch of equal-kind requests → replies, in order. The only place where backends are called."""
+"""One batch of equal-kind requests → replies, in order. Only this module calls backends."""
 
 from __future__ import annotations
 

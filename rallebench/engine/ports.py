@@ -50,7 +50,7 @@ class WorkContext(RunContext, Protocol):
         """Find or build an index."""
 
     def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
-        """Return the name of a recipe's index, '' if not known yet, and whether it is built."""
+        """Return the name of a recipe's index ('' if not known yet) and True if it is built."""
 
     def index_costs(self, recipes: tuple[IndexRecipe, ...]) -> Operation[str]:
         """Return the costs of the indexes of these recipes, in one sentence."""

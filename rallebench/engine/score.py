@@ -280,7 +280,7 @@ def score_run(
 ) -> RunReport:
     """Score all stored answers, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
-    ``scorers`` score ``own_examples``, whose gold may hold more than the records. ``judges``: their passes, for the
+    ``scorers`` score ``own_examples``, with gold that may hold more than the records. ``judges``: their passes, for the
     report. ``answers``: the folder's, if already read.
     """
     answers = answers or folder.answers()

@@ -1,10 +1,10 @@
 """Means and mean differences of clustered questions, with 95 % intervals: the cluster is the unit, not the question.
 
 Means: a cluster-robust variance (CR2; Bell and McCaffrey 2002) with Satterthwaite's degrees of freedom under an estimated
-intra-cluster correlation (Imbens and Kolesár 2016), for metrics with two bounds in the interval of Agresti and Coull (1998)
-with the effective number of questions. Differences: one sign-flip test over clusters (Fisher 1935; Canay, Romano and Shaikh 2017)
-with mid-p (Lancaster 1961); its inversion is the interval (Hartigan 1969), so the two never disagree.
-``docs/statistics.md`` has the coverage.
+intra-cluster correlation (Imbens and Kolesár 2016). Metrics with two bounds use the interval of Agresti and Coull (1998)
+with the effective number of questions. Differences: one sign-flip test over clusters (Fisher 1935; Canay, Romano and
+Shaikh 2017) with mid-p (Lancaster 1961). The interval is the inversion of this test (Hartigan 1969), so the two never
+disagree. ``docs/statistics.md`` has the coverage.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ AT_BOUND = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A mean of paired differences. ``p``: two-sided, None below FEWEST_PAIRED clusters. ``corrected``: ``p`` times the number
-    of comparisons (Bonferroni), at most 1; tables put Holm's in its place. ``low``..``high``: the interval that holds, with those of all comparisons,
-    at 95 %: 0 lies outside if and only if ``corrected`` < .05. ``error``: the standard error. ``note``: why there is no
-    interval, or ''."""
+    """A mean of paired differences. ``p``: two-sided, None below FEWEST_PAIRED clusters. ``corrected``: ``p`` times the
+    number of comparisons (Bonferroni), at most 1; tables put Holm's in its place. ``low``..``high``: the interval,
+    simultaneous with those of all comparisons at 95 %: 0 lies outside if and only if ``corrected`` < .05. ``error``: the
+    standard error. ``note``: the reason for a missing interval, or ''."""
 
     value: float
     low: float | None

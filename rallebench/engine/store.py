@@ -197,7 +197,7 @@ class RunFolder:
         write_text(self.questions_file, json_lines(records))
 
     def questions_sha256(self) -> str:
-        """The SHA-256 of the records asked, '' where they are missing."""
+        """The SHA-256 of the records asked, '' if they are missing."""
         path = self.questions_file
         return sha256_file(path) if path.is_file() else ""
 

@@ -1,6 +1,6 @@
 """Workflows: one published agent per file, each a flow.
 
-A workflow is a generator function ``workflow(question, **settings) → Flow``. It knows the question, the name of a
+A workflow is a generator function ``workflow(question, **settings) → Flow``. It receives the question, the name of a
 language model and its own environment, never the gold.
 """
 

@@ -1,8 +1,8 @@
 """Formats of an agent's replies, for a model that enforces them during generation (``Generate.forced``).
 
-They leave the published prompts unchanged and prescribe only what the parsers need: a verb of the environment with an
-argument in its brackets, or a function with arguments that fit its schema. Texts are short enough that the reply ends
-before its token limit.
+The formats leave the published prompts unchanged and prescribe only the minimum for the parsers: a verb of the environment
+with an argument in its brackets, or a function with arguments that fit its schema. Texts are short enough for the reply to
+end before its token limit.
 """
 
 from __future__ import annotations

@@ -200,7 +200,7 @@ class WorkspaceFolder:
     # retrievers
 
     def retrievers(self) -> dict[str, str]:
-        """Return name → description of built indexes, the starter's, those of RaLLe's settings, and combinations."""
+        """Return name → description of built indexes, the starter's, indexes of RaLLe's settings, and combinations."""
         theirs = self.base.retrievers if self.base else {}
         return {
             **{
@@ -247,7 +247,7 @@ class WorkspaceFolder:
         indexes = dict(STARTER_INDEXES)
         if self.base:
             indexes |= dict.fromkeys(self.base.retrievers, "")
-        # Includes damaged indexes; opening one reports what is wrong.
+        # Includes damaged indexes; opening one reports the fault.
         indexes |= {path.parent.name: "" for path in list_files(self.indexes, "*/manifest.json")}
         indexes |= {name: manifest.kind for name, manifest in self.manifests().items()}
         return Names(indexes, combinations, self.llm, self.dataset)

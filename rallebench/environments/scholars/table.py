@@ -136,7 +136,7 @@ class ScholarTable:
     def _matching(
         self, table: str, columns: Mapping[str, list[list[str]]], most: int
     ) -> list[Record]:
-        """Return matching rows: column ('' is any) → groups of terms, of which one term per group must match."""
+        """Return matching rows: column ('' is any) → groups of terms. One term of each group must match."""
         parts = []
         for column, groups in columns.items():
             fits = " AND ".join("(" + " OR ".join(group) + ")" for group in groups)

@@ -77,8 +77,8 @@ def build_index(
 
 @dataclass(slots=True)
 class _Build:
-    """A checked build. ``needed``: minimum number of bytes, known once the passages are; ``warnings``: about skipped parts of the
-    corpus; ``vectors``: the encoded passages."""
+    """A checked build. ``needed``: minimum number of bytes, known once the passages are; ``warnings``: about skipped parts
+    of the corpus; ``vectors``: the encoded passages."""
 
     target: Path
     recipe: IndexRecipe

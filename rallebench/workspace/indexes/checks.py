@@ -80,7 +80,7 @@ def _find_missed(
     encoder: Encoder | None,
     vectors: Vectors | None,
 ) -> list[Passage]:
-    """Return the passages that are not among the first hits, unless those have the same text or are equally near."""
+    """Return the passages that are not among the first hits, unless these hits have the same text or are equally near."""
     queries = [passage_text(passage) for _, passage in known]
     if encoder is None or not isinstance(opened, Dense):
         results = opened.search(queries, KNOWN_DEPTH)

@@ -50,12 +50,12 @@ from rallebench.workspace.indexes.vectors import (
 )
 
 BATCH = 64
-"""Passages per call for an encoder that does not make its own batches."""
+"""Passages per call, for encoders without batches of their own."""
 
 
 @dataclass(frozen=True)
 class EncodedPassages:
-    """Vectors on disk, read-only: float32 (n, dim), unit length. ``encoding``: facts about how they were made."""
+    """Vectors on disk, read-only: float32 (n, dim), unit length. ``encoding``: facts about their making."""
 
     vectors: Vectors
     dtype: str
@@ -258,7 +258,7 @@ class _Encoding:
         save_rate(self.folder.parent, self.encoder.name, anew, time.perf_counter() - began)
 
     def _check(self, check: VectorCheck, shard: Vectors, texts: Sequence[str], first: int) -> None:
-        """Raise BackendError for broken vectors of an encoder without a check of its own, and for rows it left out."""
+        """Raise BackendError for broken vectors of an encoder without its own check, and for rows that it left out."""
         fault = check.fault(
             shard,
             lambda row: significant_letters(texts[row]),

@@ -139,7 +139,7 @@ def index_costs(
 
 
 def expected_name(workspace: WorkspaceFolder, recipe: IndexRecipe) -> tuple[str, bool]:
-    """Return the index name that ``ensure_index`` will use, and whether it exists; '' if its corpus was never chunked this way.
+    """Return the index name for ``ensure_index``, and True if it exists; '' if its corpus was never chunked this way.
 
     Reads no documents and writes nothing.
     """

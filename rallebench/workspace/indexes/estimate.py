@@ -78,9 +78,9 @@ class Sample:
 class BuildEstimate:
     """Cost of a build, in bytes and seconds.
 
-    ``ram_build`` and ``ram_search``: in addition to what the process holds now; ``disk``: growth of the workspace, of which
-    ``vectors`` are cached vectors that other indexes over the same passages share. ``basis``: sentences about what was
-    measured. ``long``: a sentence about the passages that exceed the encoder's window, or ''.
+    ``ram_build`` and ``ram_search``: in addition to the memory in use; ``disk``: growth of the workspace, including
+    ``vectors``, the cached vectors that other indexes over the same passages share. ``basis``: sentences about the
+    measurements. ``long``: a sentence about the passages that exceed the encoder's window, or ''.
     """
 
     kind: str
@@ -199,7 +199,7 @@ def sample_corpus(corpus: Path, *, form: str = "", chunking: Chunking | None = N
 
 
 def _first(documents: Iterator[Passage]) -> tuple[list[Passage], bool]:
-    """Return the first documents, and whether these are all."""
+    """Return the first documents, and True if there are no more."""
     some: list[Passage] = []
     deadline = time.monotonic() + READ_SECONDS
     for document in itertools.islice(documents, DOCUMENTS):
