@@ -185,7 +185,7 @@ def measure_steps(questions: Sequence[Question], rounds: int) -> tuple[list[Meas
         bare.append(directly(questions, prompts))
         models.append(llm)
         wrong += sum(episode.answer != str(STEPS) for episode in episodes)
-        turns = ending_summary(episodes)["turns"]
+        turns = ending_summary(episodes).turns
     each = 1000 / (len(questions) * STEPS)
     return [
         Measure(

@@ -17,6 +17,7 @@ from rallebench.core.tables import Column, Table
 from rallebench.core.terminal import visible
 from rallebench.core.types import Example, Hit
 from rallebench.services import model_entries
+from rallebench.services.data import ChunkingChoice
 from rallebench.services.questions import read_dataset
 from rallebench.services.workbench import Workbench
 from rallebench.views import lists
@@ -230,11 +231,11 @@ class WorkspaceData:
         """
         corpus = str(corpus)
         name = name or f"{Path(corpus).stem}-{kind}"
-        cut = (
-            {"preset": chunking}
-            if isinstance(chunking, str) and chunking != "default"
-            else chunking
-        )
+        cut: ChunkingChoice = "default"
+        if not isinstance(chunking, str):
+            cut = chunking
+        elif chunking != "default":
+            cut = {"preset": chunking}
         work = self._bench.data.build_index(
             name,
             corpus,

@@ -45,7 +45,7 @@ def build_dataset(args: argparse.Namespace) -> Result:
     """Build the files, the dataset first; return the counts of every stage and the reasons for dropped rows."""
     if not args.maker:
         makers = catalog.registry_entries("builders")
-        return Result({"makers": makers}, (experiments.forms(makers),))
+        return Result({"makers": [item.to_json() for item in makers]}, (experiments.forms(makers),))
     settings = arguments.read_settings(args.set)
     if not args.name:
         raise UsageError("The dataset needs a name: --name N; its stages are kept under it.")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
@@ -15,6 +14,7 @@ from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.numbers import independence
 from rallebench.core.report import ClusterCounts, Estimate, RunReport
+from rallebench.core.run_results import EndingSummary
 from rallebench.core.runs import PreparedRun, RunOptions, RunResult
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
@@ -23,7 +23,7 @@ from rallebench.services.runs import Runs
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_requests
 from rallebench.views.run_requests import BenchmarkOptions
-from rallebench.views.run_views import interval_note, printed_metrics, result_json
+from rallebench.views.run_views import FinishedRun, finished_run, interval_note, printed_metrics
 
 
 @VERBS.register(
@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> Result:
     budget = arguments.read_budget(args)
     prepared = replace(prepared, options=replace(prepared.options, budget=budget))
     result = run_benchmark(workbench.runs, prepared)
-    value = result_json(workbench.workspace, result)
-    return Result(value, blocks(result, value))
+    value = finished_run(workbench.workspace, result)
+    return Result(value.to_json(), blocks(value))
 
 
 def _folder(
@@ -109,9 +109,9 @@ def _folder(
     if failed := result.report.failed:
         label, reason = next(iter(failed.items()))
         failure = f"{len(failed)} of {len(files)} chains could not be run. {label}: {reason}"
-    values = [result_json(workbench.workspace, run) for run in result.runs]
-    lines = tuple(block for value, run in zip(values, result.runs) for block in blocks(run, value))
-    return Result(values or None, lines, failure)
+    values = [finished_run(workbench.workspace, run) for run in result.runs]
+    lines = tuple(block for value in values for block in blocks(value))
+    return Result([value.to_json() for value in values] or None, lines, failure)
 
 
 def run_benchmark(runs: Runs, prepared: PreparedRun) -> RunResult:
@@ -124,8 +124,9 @@ def run_benchmark(runs: Runs, prepared: PreparedRun) -> RunResult:
     return result
 
 
-def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ...]:
-    """Return a run's metrics and cost, and the stop reasons of an agent's episodes. ``value``: the result as JSON."""
+def blocks(value: FinishedRun) -> tuple[Table | str, ...]:
+    """Return a run's metrics and cost, and the stop reasons of an agent's episodes."""
+    result = value.result
     report, chain = result.report or RunReport(), result.request.flow.chain
     own = {name: column.estimate for name, column in report.own.items()}
     printed = printed_metrics(report, chain)
@@ -146,7 +147,7 @@ def blocks(result: RunResult, value: Mapping[str, Any]) -> tuple[Table | str, ..
     return (
         table,
         *printed.left_out,
-        *_agent(value.get("agent")),
+        *_endings(value.endings),
         *(costs.blocks(report.cost) if report.cost else ()),
     )
 
@@ -155,11 +156,11 @@ def _interval(name: str, mean: Estimate, clusters: ClusterCounts | None) -> str:
     return interval(mean, clusters=clusters, note=interval_note(name, mean, clusters))
 
 
-def _agent(agent: Mapping[str, Any] | None) -> list[str]:
-    if not agent:
+def _endings(agent: EndingSummary | None) -> list[str]:
+    if agent is None:
         return []
-    ended = ", ".join(f"{reason} {count}" for reason, count in agent["stop_reasons"].items())
+    ended = ", ".join(f"{reason} {count}" for reason, count in agent.stop_reasons.items())
     return [
         f"ended: {ended}",
-        f"requests to the model: {agent['turns']} a question, in batches of {agent['batch']} on average",
+        f"requests to the model: {agent.turns} a question, in batches of {agent.batch} on average",
     ]

@@ -17,7 +17,7 @@ from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import text
 from rallebench.services.exchange import score_predictions
-from rallebench.views.run_views import result_json
+from rallebench.views.run_views import finished_run
 
 KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
 
@@ -56,7 +56,7 @@ def score(args: argparse.Namespace) -> Result:
         metrics = split_list(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics))
         value = (result.report or RunReport()).to_json()
-        return Result(value, blocks(result, result_json(workbench.workspace, result)))
+        return Result(value, blocks(finished_run(workbench.workspace, result)))
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:
@@ -72,7 +72,9 @@ def score(args: argparse.Namespace) -> Result:
     except ValueError:
         raise UsageError(f"--ks {args.ks!r} should be whole numbers, as in 1,5,10,20.") from None
     rank_keys = args.rank_keys.split(",")
-    return _scores(score_predictions(KILT, args.guess, args.gold, ks=ks, rank_keys=rank_keys))
+    return _scores(
+        score_predictions(KILT, args.guess, args.gold, {"ks": ks, "rank_keys": rank_keys})
+    )
 
 
 def _scores(value: Mapping[str, Any]) -> Result:

@@ -52,7 +52,7 @@ def suite(args: argparse.Namespace) -> Result:
     """Run a suite and return its table, notes and files, or return its plan."""
     if not args.suite:
         suites = catalog.registry_entries("suites")
-        return Result({"suites": suites}, (experiments.forms(suites),))
+        return Result({"suites": [item.to_json() for item in suites]}, (experiments.forms(suites),))
     workbench = open_workbench(args)
     request = suite_request(
         workbench.workspace,

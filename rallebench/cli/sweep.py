@@ -84,10 +84,10 @@ def sweep(args: argparse.Namespace) -> Result:
         sampled=sampled,
     )
     if args.plan:
-        value, notes = experiment_requests.sweep_plan(workbench.workspace, request)
-        for note in notes:
+        plan = experiment_requests.sweep_plan(workbench.workspace, request)
+        for note in plan.notes:
             say(f"Note: {note}")
-        return Result(value, (value["verdict"],))
+        return Result(plan.to_json(), (plan.verdict,))
     options = RunOptions(
         args.batch_size,
         args.max_errors,

@@ -43,4 +43,6 @@ def track(args: argparse.Namespace) -> Result:
     value = exchange.track(
         workbench.workspace, workbench.tracking, args.run, kind, model=args.model
     )
-    return Result(value, tuple(f"{key.replace('_', ' ')}: {text}" for key, text in value.items()))
+    document = value.to_json()
+    lines = (f"{key.replace('_', ' ')}: {text}" for key, text in document.items())
+    return Result(document, tuple(lines))

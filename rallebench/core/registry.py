@@ -23,17 +23,18 @@ from rallebench.core.registered import Listed
 from rallebench.core.settings import Setting, check_form
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 ROOMS = "rallebench.papers"
 """The package of rooms: folders that add to several registries each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Entry(Generic[T]):
+class Entry(Generic[T_co]):
     """A registered thing: its name, the thing, a line about it, its traits for callers, and its settings."""
 
     name: str
-    value: T
+    value: T_co
     about: str = ""
     traits: Mapping[str, Any] = field(default_factory=dict)
     form: Mapping[str, Setting] = field(default_factory=dict)
@@ -44,6 +45,28 @@ class Entry(Generic[T]):
         """The entry as shown in lists."""
         plain = {k: v for k, v in self.traits.items() if isinstance(v, _PLAIN)}
         return Listed(self.name, self.about, plain)
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredForm:
+    """A registered thing with its settings, as it is printed."""
+
+    name: str
+    about: str
+    form: Mapping[str, Setting]
+
+    def to_json(self) -> dict[str, Any]:
+        settings = [
+            {
+                "name": name,
+                "default": setting.default,
+                "about": setting.about,
+                "must_be": setting.must_be,
+                "takes": setting.takes,
+            }
+            for name, setting in self.form.items()
+        ]
+        return {"name": self.name, "about": self.about, "settings": settings}
 
 
 _PLAIN = (str, int, float, bool, type(None))

@@ -201,3 +201,13 @@ class Ranking:
     result: RankingReport
     metrics: tuple[str, ...] = ()
     reports: Mapping[str, RunReport] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EndingSummary:
+    """The ends of episodes. ``stop_reasons``: reason → count, failed ones as ``error``; ``turns``: mean number of requests to the
+    model per episode; ``batch``: mean size of the batches of requests."""
+
+    stop_reasons: Mapping[str, int]
+    turns: float | None
+    batch: float | None

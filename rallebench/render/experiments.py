@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.forecast import Forecast, Interval, PlannedRun, Range
 from rallebench.core.numbers import UNKNOWN, as_estimate, no_interval
+from rallebench.core.registry import RegisteredForm
 from rallebench.core.tables import Cell, Column, Format, Table
 from rallebench.render.numbers import text
 
@@ -73,15 +73,15 @@ def plan_blocks(forecast: Forecast) -> tuple[Table | str, ...]:
     return (plan(forecast), *lines, *(f"Note: {note}" for note in forecast.notes))
 
 
-def forms(described: Iterable[Mapping[str, Any]]) -> str:
+def forms(described: Iterable[RegisteredForm]) -> str:
     """List suites or builders with their settings."""
     texts = []
     for item in described:
         rows = [
-            f"  {s['name']}={s['default']}".ljust(31) + f" {s['about'] or s['takes']}"
-            for s in item["settings"]
+            f"  {name}={setting.default}".ljust(31) + f" {setting.about or setting.takes}"
+            for name, setting in item.form.items()
         ]
-        texts.append("\n".join([f"{item['name']}: {item['about']}", *rows]))
+        texts.append("\n".join([f"{item.name}: {item.about}", *rows]))
     return "\n\n".join(texts)
 
 

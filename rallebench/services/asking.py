@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from rallebench.chains import chain as chains
 from rallebench.chains.conversation import Rewriter, as_conversation, rewriting
@@ -24,6 +23,7 @@ from rallebench.core.types import (
     Generate,
     Gold,
     Hit,
+    Json,
     Message,
     Question,
     Reply,
@@ -203,7 +203,7 @@ class Asking:
         workflow: str,
         env: str,
         llm: str,
-        settings: Mapping[str, Any] | None = None,
+        settings: Json | None = None,
         *,
         retriever: str = "",
         seed: int | None = None,

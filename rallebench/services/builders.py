@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import Hint, NotFoundError, SettingError, UsageError
 from rallebench.core.experiment_reports import BuilderReport, StageCounts
 from rallebench.core.experiments import ExperimentRequest, ExperimentResult, Row
 from rallebench.core.files import write_text
 from rallebench.core.runs import RunOptions
+from rallebench.core.types import Json
 from rallebench.engine.driver import dataset_file
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.rowfile import RowFile, count_rows
@@ -90,7 +90,7 @@ def builder_request(
     workspace: WorkspaceFolder,
     maker: str,
     name: str,
-    settings: Mapping[str, Any],
+    settings: Json,
     articles: str = "",
     llm: str = "",
     limit: int | None = None,

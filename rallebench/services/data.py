@@ -20,7 +20,7 @@ from rallebench.core.experiments import IndexRecipe
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER_INDEXES
-from rallebench.core.types import Hit
+from rallebench.core.types import Hit, Json
 from rallebench.corpora import imported
 from rallebench.corpora.cards import Corpus
 from rallebench.corpora.chunking import choose
@@ -50,6 +50,8 @@ from rallebench.workspace.paths import WorkspaceFolder
 GOLD_DEPTH = 100
 DefaultChunking = Literal["default"]
 """Split documents to fit the encoder's input; keep rows as passages."""
+ChunkingChoice = Chunking | Json | DefaultChunking | None
+"""A chunking, the keywords of ``corpora.chunking.choose``, the default, or None for whole documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,28 +200,44 @@ class Data:
     # indexes and vectors
 
     def estimate_build(
-        self, corpus: str, kind: str, **recipe: Any
+        self,
+        corpus: str,
+        kind: str,
+        *,
+        encoder: str = "minilm",
+        chunking: ChunkingChoice = "default",
+        form: str = "",
+        parameters: Json | None = None,
     ) -> Generator[str | BuildEstimate, None, None]:
-        """Estimate the cost of a build; ``recipe``: as for ``build_index``. See
+        """Estimate the cost of a build, with the keywords of ``build_index``. See
         :mod:`rallebench.workspace.indexes.estimate`.
         """
-        yield from estimate_build(
-            self._workspace, self._recipe(corpus, kind, **recipe), self._models.encoders
-        )
+        recipe = self._recipe(corpus, kind, encoder, chunking, form, parameters)
+        yield from estimate_build(self._workspace, recipe, self._models.encoders)
 
     def _recipe(
         self,
         corpus: str | Path,
         kind: str,
-        chunking: Chunking | Mapping[str, Any] | DefaultChunking | None = "default",
-        parameters: Mapping[str, Any] | None = None,
-        **more: Any,
+        encoder: str,
+        chunking: ChunkingChoice,
+        form: str,
+        parameters: Json | None,
+        page_map: Path | None = None,
     ) -> IndexRecipe:
         folder = self._workspace.corpus(str(corpus))
         cut = choose(**chunking) if isinstance(chunking, Mapping) else None
         if isinstance(chunking, Chunking):
             cut = chunking
-        recipe = index_recipe(folder, kind, chunking=cut, settings=parameters, **more)
+        recipe = index_recipe(
+            folder,
+            kind,
+            encoder=encoder,
+            chunking=cut,
+            form=form,
+            page_map=page_map,
+            settings=parameters,
+        )
         if chunking == "default":
             default = corpus_chunking(folder, recipe.encoder, recipe.form)
             recipe = replace(recipe, chunking=default)
@@ -232,18 +250,28 @@ class Data:
         return corpus_chunking(self._workspace.corpus(str(corpus)), encoder, form)
 
     def build_index(
-        self, name: str, corpus: str | Path, kind: str, *, source: Path | None = None, **recipe: Any
+        self,
+        name: str,
+        corpus: str | Path,
+        kind: str,
+        *,
+        encoder: str = "minilm",
+        chunking: ChunkingChoice = "default",
+        form: str = "",
+        page_map: Path | None = None,
+        parameters: Json | None = None,
+        source: Path | None = None,
     ) -> Iterator[Progress | Manifest]:
         """Build an index in the workspace, yielding progress, then the Manifest.
 
-        ``corpus``: the name of an imported corpus, or a file or folder. ``recipe``: keywords of ``index_recipe``,
-        where ``parameters`` are its ``settings``. ``chunking``: a value accepted by ``corpora.chunking.choose``, None
-        for whole documents, or "default". The build runs in its own thread: closing the page does not stop it, and a
-        second request for the same name follows the running build.
+        ``corpus``: the name of an imported corpus, or a file or folder. ``form``: the format of its files, '' to detect
+        it. ``chunking``: by default to fit the encoder's input. ``parameters``: settings of the index kind. ``source``:
+        vectors of another program, whose rows are the documents. The build runs in its own thread: closing the page
+        does not stop it, and a second request for the same name follows the running build.
         """
-        if source is not None:  # the rows of the source are the documents
-            recipe = {"chunking": None, **recipe}
-        made_of = self._recipe(corpus, kind, **recipe)
+        if source is not None and chunking == "default":  # the rows of the source are the documents
+            chunking = None
+        made_of = self._recipe(corpus, kind, encoder, chunking, form, parameters, page_map)
         job = self._jobs.submit(
             "build",
             name,
@@ -295,7 +323,7 @@ class Data:
     # combinations
 
     def combine(
-        self, name: str, kind: str, of: Sequence[str], settings: Mapping[str, Any], about: str = ""
+        self, name: str, kind: str, of: Sequence[str], settings: Json, about: str = ""
     ) -> str:
         """Save a combination of retrievers under a name; return a sentence. Raises UsageError if it would not work."""
         if name in self._workspace.combinations():
@@ -343,7 +371,7 @@ class Data:
         query: str,
         k: int,
         *,
-        knobs: Mapping[str, Any] | None = None,
+        knobs: Json | None = None,
         gold_pages: frozenset[str] = frozenset(),
     ) -> Generator[str | Search, None, None]:
         """Search with a retriever, loading it first; yields progress, then the Search."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -21,6 +21,7 @@ from rallebench.core.types import (
     Episode,
     Example,
     Gold,
+    Json,
     Question,
     Reply,
     Request,
@@ -57,7 +58,7 @@ class EpisodeRequest:
     workflow: str
     env: str
     llm: str
-    settings: Mapping[str, Any]
+    settings: Json
     dataset: str
     example: Example
     before: tuple[Step, ...] = ()
@@ -116,7 +117,7 @@ class Agents(Protocol):
         workflow: str,
         env: str,
         llm: str,
-        settings: Mapping[str, Any] | None = None,
+        settings: Json | None = None,
         *,
         seed: int | None = None,
     ) -> Agent:

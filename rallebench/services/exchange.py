@@ -12,6 +12,7 @@ from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import TREC, import_run
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.numbers import plural
 from rallebench.core.readers import naming
 from rallebench.core.report import RunReport
@@ -207,26 +208,46 @@ def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
 
 
 def score_predictions(
-    suite: str, guess: Path, gold: Path | None, **settings: Any
-) -> dict[str, Any]:
-    """Score a file of predictions in a suite's format; ``settings``: keywords of its scorer. Raises RalleError."""
+    suite: str, guess: Path, gold: Path | None, settings: Json | None = None
+) -> Json:
+    """Score a file of predictions in a suite's format; ``settings``: those of its scorer. Raises RalleError."""
     with naming(f"{guess} or {gold}" if gold else guess, suite):
-        return SCORERS[suite](guess, gold, **settings)
+        return SCORERS[suite](guess, gold, **(settings or {}))
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedWork:
+    """A run or an experiment in MLflow. ``runs``: of an experiment, name → MLflow id; ``mlflow_model``: the address of its logged
+    chain, or ''."""
+
+    kind: str
+    name: str
+    mlflow_run_id: str
+    runs: Mapping[str, str] = field(default_factory=dict)
+    mlflow_model: str = ""
+
+    def to_json(self) -> JsonObject:
+        value: dict[str, JsonValue] = {
+            self.kind: self.name,
+            "mlflow_run_id": self.mlflow_run_id,
+        }
+        if self.mlflow_model:
+            value["mlflow_model"] = self.mlflow_model
+        return {**value, "runs": self.runs} if self.runs else value
 
 
 def track(
     workspace: WorkspaceFolder, tracking: Tracking, name: str, kind: str, *, model: bool = False
-) -> dict[str, Any]:
+) -> TrackedWork:
     """Log a run to MLflow, or the runs of an experiment below one parent. ``model``: also log the run's chain.
 
     Raises UsageError if the experiment has no finished run, RalleError if MLflow fails.
     """
     if kind == "run":
         run = RunFolder.open(workspace.runs, name)
-        value = {"run": name, "mlflow_run_id": tracking.log_run(run)}
-        if model:
-            value["mlflow_model"] = log_chain(workspace, tracking.uri, run, value["mlflow_run_id"])
-        return value
+        run_id = tracking.log_run(run)
+        address = log_chain(workspace, tracking.uri, run, run_id) if model else ""
+        return TrackedWork(kind, name, run_id, mlflow_model=address)
     if model:
         raise UsageError(
             f"{name!r} is a {kind}; a model is logged with one of its runs.",
@@ -246,4 +267,4 @@ def track(
         path.name: tracking.log_run(RunFolder.open(workspace.runs, path.name))
         for path in group.runs
     }
-    return {kind: name, "mlflow_run_id": tracking.log_group(group), "runs": runs}
+    return TrackedWork(kind, name, tracking.log_group(group), runs)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rallebench.chains.saved import chain_from_json
+from rallebench.core.types import Json
 from rallebench.engine.store import RunFolder
 from rallebench.services.standalone import LoadedChain
-from rallebench.tracking.models import log_model
+from rallebench.tracking.models import Ask, ChainAnswer, log_model
 from rallebench.workspace.paths import WorkspaceFolder
 
 WORKSPACE_VARIABLE = "RALLEBENCH_WORKSPACE"
@@ -32,9 +32,7 @@ def log_chain(
     return f"models:/{model}"
 
 
-def open_chain(
-    chain: Mapping[str, Any], config: Mapping[str, Any]
-) -> Callable[[str, Sequence[Mapping[str, str]]], dict[str, Any]]:
+def open_chain(chain: Json, config: Json) -> Ask:
     """Load everything the chain uses; return a function (question, earlier messages) → ``answer``, ``error``,
     ``pages``.
 
@@ -47,7 +45,7 @@ def open_chain(
     return partial(_ask, loaded)
 
 
-def _ask(chain: LoadedChain, question: str, history: Sequence[Mapping[str, str]]) -> dict[str, Any]:
+def _ask(chain: LoadedChain, question: str, history: Sequence[Mapping[str, str]]) -> ChainAnswer:
     episode = chain.episode(question, [(turn["role"], turn["content"]) for turn in history])
     pages = dict.fromkeys(hit.passage.page_id or hit.passage.doc_id for hit in episode.hits)
     answer = "" if episode.error else episode.answer

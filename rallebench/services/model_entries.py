@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from rallebench.checkpoints.files import resolve_dtype
@@ -23,6 +21,7 @@ from rallebench.core.errors import Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.memory import size
 from rallebench.core.registry import unknown
 from rallebench.core.starter import READER
+from rallebench.core.types import Json
 from rallebench.http.endpoint import (
     OPENAI,
     check_variable,
@@ -143,13 +142,13 @@ def delete(workspace: WorkspaceFolder, name: str) -> str:
     return f"Deleted {name} from {entries_file(workspace)}.{broken}"
 
 
-def server_models(settings: Mapping[str, Any]) -> tuple[str, ...]:
+def server_models(settings: Json) -> tuple[str, ...]:
     """List the models of the server given in ``settings`` (``base_url``, ``api_key_env``); see ``served_models``."""
     filled = with_environment(LLMEntry(backend=ELSEWHERE, settings=dict(settings))).settings
     return served_models(str(filled.get("base_url") or OPENAI), filled.get("api_key_env") or None)
 
 
-def needs(settings: Mapping[str, Any]) -> ModelNeeds:
+def needs(settings: Json) -> ModelNeeds:
     """Estimate the memory of a ``transformers`` entry from its files, or from its preset if it is not downloaded.
 
     Raises BadFileError if a folder or file holds no complete model, MissingPackageError if a package is missing.
@@ -191,7 +190,7 @@ def needs(settings: Mapping[str, Any]) -> ModelNeeds:
     return ModelNeeds(total, free is None or total <= free, tuple(sentences))
 
 
-def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
+def _from_preset(model: str, settings: Json, device: str) -> int:
     """Size in bytes of the weights of a hub id known to a preset; otherwise 0."""
     known = known_model(model)
     if known is None:
@@ -201,7 +200,7 @@ def _from_preset(model: str, settings: Mapping[str, Any], device: str) -> int:
     return weight_bytes(known, {**settings, "dtype": dtype})
 
 
-def server_key(settings: Mapping[str, Any]) -> ServerKey:
+def server_key(settings: Json) -> ServerKey:
     """Return the variable with the key for a server, and whether it is set. Raises UsageError if there is no
     variable.
     """
@@ -255,7 +254,7 @@ def find_converted_copy(workspace: WorkspaceFolder, name: str, entry: LLMEntry) 
 
 def build_entry(
     workspace: WorkspaceFolder,
-    settings: Mapping[str, Any],
+    settings: Json,
     *,
     preset: str = "",
     backend: str = "",
@@ -275,10 +274,10 @@ def build_entry(
 
 
 def server_settings(
-    workspace: WorkspaceFolder, settings: Mapping[str, Any], *, preset: str = "", model: str = ""
-) -> dict[str, Any]:
+    workspace: WorkspaceFolder, settings: Json, *, preset: str = "", model: str = ""
+) -> Json:
     """Return the settings for reaching a server: from a preset or model, overridden by ``settings``."""
-    base: Mapping[str, Any] = {}
+    base: Json = {}
     if preset:
         base = presets.preset_entry(preset).settings
     elif model:
@@ -288,7 +287,7 @@ def server_settings(
 
 def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None) -> LLMEntry:
     """Return the entry with these prices, or without any. Raises UsageError if only one is given."""
-    settings: dict[str, Any] = {k: v for k, v in entry.settings.items() if k != "prices"}
+    settings = {k: v for k, v in entry.settings.items() if k != "prices"}
     if (prompt is None) != (completion is None):
         raise UsageError("A price has two parts; fill in both, for tokens in and out, or none.")
     if prompt is not None:
@@ -299,20 +298,19 @@ def with_prices(entry: LLMEntry, prompt: float | None, completion: float | None)
 # typed keys
 
 
-def with_key(settings: Mapping[str, Any], key: str) -> dict[str, Any]:
+def with_key(settings: Json, key: str) -> Json:
     """Return the settings of a server that receives the typed ``key``; '' leaves them unchanged.
 
     The entry always names a variable: the server's own, or one derived from its address. So the same entry later
     finds its key in the environment, and no other server receives it. Raises UsageError if the key is invalid.
     """
-    settings = dict(settings)
     if not key.strip():
         return settings
     held = server_key(settings)
     variable = held.variable
     if not variable or (held.local and not settings.get("api_key_env")):
         variable = variable_for(str(settings.get("base_url") or OPENAI))
-        settings["api_key_env"] = variable
+        settings = {**settings, "api_key_env": variable}
     hold_key(variable, key)
     return settings
 
@@ -331,14 +329,14 @@ def variable_for(base_url: str) -> str:
     return f"{'SERVER_' if host[:1].isdigit() else ''}{host}_KEY"
 
 
-def forget_key(settings: Mapping[str, Any]) -> None:
+def forget_key(settings: Json) -> None:
     """Forget a server's typed key."""
     variable = server_key(settings).variable
     if variable:
         hold_key(variable, "")
 
 
-def is_key_typed(settings: Mapping[str, Any]) -> bool:
+def is_key_typed(settings: Json) -> bool:
     """Return whether the user typed a server's key in this process."""
     variable = server_key(settings).variable
     return bool(variable) and is_typed(variable)

@@ -12,7 +12,7 @@ import re
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import UsageError
@@ -23,8 +23,17 @@ from rallebench.engine.store import RunFolder
 from rallebench.tracking import content
 from rallebench.tracking.connection import connect, find_tracking_uri, import_mlflow, mlflow_errors
 
-Ask = Callable[[str, Sequence[Mapping[str, str]]], Mapping[str, Any]]
-"""A function (question, earlier messages) → ``answer``, ``error``, ``pages``."""
+
+class ChainAnswer(TypedDict):
+    """The answer of a logged chain, and the pages that it retrieved."""
+
+    answer: str
+    error: str
+    pages: list[str]
+
+
+Ask = Callable[[str, Sequence[Mapping[str, str]]], ChainAnswer]
+"""A function (question, earlier messages) → the answer."""
 
 COLUMNS = ("answer", "error", "pages")
 

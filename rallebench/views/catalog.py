@@ -9,7 +9,7 @@ from rallebench.analysis.agents import logs
 from rallebench.analysis.agents.aspects import ASPECTS
 from rallebench.analysis.exporting import FORMS
 from rallebench.analysis.predictions import READERS
-from rallebench.core.registry import Entry, Registry
+from rallebench.core.registry import Entry, RegisteredForm, Registry
 from rallebench.core.settings import Setting
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.corpora import CORPORA
@@ -61,7 +61,7 @@ def names(kind: str) -> tuple[str, ...]:
     return _LISTS[kind]() if kind in _LISTS else REGISTRIES[kind].names()
 
 
-def entry(kind: str, name: str) -> Entry[Any]:
+def entry(kind: str, name: str) -> Entry[object]:
     """Return a registered item with its description, traits and settings. Raises NotFoundError with the nearest
     names.
     """
@@ -116,16 +116,7 @@ def takes_encoder(kind: str) -> bool:
     return needs_encoder(kind)
 
 
-def registry_entries(kind: str) -> list[dict[str, Any]]:
-    """Return every entry of a registry with its settings, as JSON."""
-    return [_entry_json(entry(kind, name)) for name in names(kind)]
-
-
-def _entry_json(item: Entry[Any]) -> dict[str, Any]:
-    settings = [_setting(name, setting) for name, setting in item.form.items()]
-    return {"name": item.name, "about": line(item), "settings": settings}
-
-
-def _setting(name: str, setting: Setting) -> dict[str, Any]:
-    about = {"about": setting.about, "must_be": setting.must_be, "takes": setting.takes}
-    return {"name": name, "default": setting.default, **about}
+def registry_entries(kind: str) -> list[RegisteredForm]:
+    """Return every entry of a registry with its settings."""
+    entries = (entry(kind, name) for name in names(kind))
+    return [RegisteredForm(item.name, line(item.listing), item.form) for item in entries]

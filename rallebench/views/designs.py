@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Union
 
 from rallebench.chains.ralle import load_chain_file
 from rallebench.chains.saved import chain_from_json
@@ -15,7 +15,7 @@ from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
 from rallebench.core.settings import Setting, parse_settings
 from rallebench.core.starter import STARTER_INDEXES
-from rallebench.core.types import Chain, digest
+from rallebench.core.types import Chain, Json, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
 from rallebench.engine.experiment_store import ExperimentStore
@@ -32,6 +32,10 @@ PROMPTS = "prompts/variants"
 """Folder of a workspace with the prompts that sweeps vary, one file each, so that a sweep can be continued."""
 Choice = tuple[str, str]
 """(value, its label)."""
+
+
+TypedValue = Union[str, "Sequence[str]"]
+"""The value of a field of a form, or the values of a field that takes several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +241,7 @@ def first_table(benchmark: str) -> str:
 def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
     """Return (description, whether it uses a model, settings) of a published benchmark. Raises NotFoundError."""
     entry = SUITES.entry(name)
-    return line(entry), bool(entry.traits.get("asks", True)), entry.form
+    return line(entry.listing), bool(entry.traits.get("asks", True)), entry.form
 
 
 def suite_sets(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
@@ -293,7 +297,7 @@ def stored_request(
     )
 
 
-def base_chain(settings: Mapping[str, Any]) -> Chain:
+def base_chain(settings: Json) -> Chain:
     """Return the chain that a sweep varies, without its description."""
     return replace(chain_from_json(settings["chain"]), about="")
 
@@ -309,7 +313,7 @@ class Variation:
     prompts: Mapping[str, str]
 
 
-def stored_variation(settings: Mapping[str, Any]) -> Variation:
+def stored_variation(settings: Json) -> Variation:
     """Return the variation of a stored sweep, in the form that ``factors`` accepts."""
     values: dict[str, Sequence[str]] = {}
     texts: dict[str, str] = {}
@@ -321,7 +325,7 @@ def stored_variation(settings: Mapping[str, Any]) -> Variation:
     return Variation(base_chain(settings), values, texts)
 
 
-def form_values(suite: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+def form_values(suite: str, settings: Json) -> dict[str, TypedValue]:
     """Return the settings of a stored benchmark as form values."""
     known = SUITES.entry(suite).form
     return {

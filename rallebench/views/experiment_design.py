@@ -16,6 +16,7 @@ from rallebench.core.starter import DEFAULT_DATASET, STARTER_INDEXES
 from rallebench.core.types import Chain
 from rallebench.experiments import SUITES
 from rallebench.views import designs, experiment_requests, run_requests
+from rallebench.views.designs import TypedValue
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
 from rallebench.workspace.paths import WorkspaceFolder
@@ -43,7 +44,7 @@ class Design:
     track: bool = True
     suite: str = field(default_factory=designs.first_suite)
     llm: str = ""
-    settings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    settings: dict[str, Mapping[str, TypedValue]] = field(default_factory=dict)
     indexes: list[str] = field(default_factory=list)
     k: str = "10"
     knobs: dict[str, list[str]] = field(default_factory=dict)
@@ -83,7 +84,6 @@ def build_request(
         if not design.vary:
             raise UsageError("Nothing is varied; add a field.")
         texts = designs.factors(workspace, chain, design.vary, design.prompts)
-        settings = {"strategy": design.strategy, "metric": design.metric}
         return experiment_requests.sweep_request(
             workspace,
             name,
@@ -92,7 +92,8 @@ def build_request(
             design.dataset,
             limit=limit,
             seed=seed,
-            **settings,
+            strategy=design.strategy,
+            metric=design.metric,
         )[0]
     if design.kind == "suite":
         _, asks, known = designs.suite_about(design.suite)
@@ -203,21 +204,27 @@ def _files(workspace: WorkspaceFolder, design: Design) -> list[Any]:
     return files
 
 
-def typed_settings(design: Design) -> dict[str, Any]:
+def typed_settings(design: Design) -> Mapping[str, TypedValue]:
     """Return the benchmark's settings as typed; for a new design, only its ticked boxes."""
     _, _, known = designs.suite_about(design.suite)
     boxes = {n: "on" for n, s in known.items() if s.kind is bool and s.default}
     return design.settings.get(design.suite, boxes)
 
 
-def _parse_values(known: Mapping[str, Setting], values: Mapping[str, Any]) -> dict[str, Any]:
+def _parse_values(
+    known: Mapping[str, Setting], values: Mapping[str, TypedValue]
+) -> dict[str, str | bool]:
     """Convert typed settings for ``check_values``; empty ones take their defaults."""
-    written: dict[str, Any] = {}
+    written: dict[str, str | bool] = {}
     for name, setting in known.items():
         value = values.get(name)
         if setting.kind is bool:
             written[name] = value == "on"
-        elif value := ",".join(value) if isinstance(value, list) else str(value or "").strip():
+        elif (
+            value := ",".join(value)
+            if isinstance(value, (list, tuple))
+            else str(value or "").strip()
+        ):
             written[name] = value
     return written
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiment_reports import RankingReport
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.json_values import JsonObject
 from rallebench.core.report import Estimate
-from rallebench.core.types import Chain
+from rallebench.core.types import Chain, Json
 from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import SUITES
@@ -22,7 +23,7 @@ from rallebench.experiments.sweeps.results import headline, open_sweep
 from rallebench.experiments.sweeps.running import sweep_settings, sweep_variants
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
 from rallebench.workspace.checking import check_chain
-from rallebench.workspace.indexes.ensure import index_costs
+from rallebench.workspace.indexes.ensure import Costs, index_costs
 from rallebench.workspace.paths import WorkspaceFolder
 
 BASELINES, LONGEST_NAME = "baselines", 60
@@ -40,22 +41,56 @@ def sweep_request(
     *,
     limit: int | None = None,
     seed: int = 0,
-    **ranking: Any,
+    strategy: str = "one-factor",
+    metrics: tuple[str, ...] | None = None,
+    metric: str = "",
+    sampled: bool = False,
 ) -> tuple[ExperimentRequest[WorkspaceFolder], int]:
-    """Return the request for a sweep, and its number of variants. ``ranking``: ``strategy``, ``metrics``,
-    ``metric``, ``sampled``.
+    """Return the request for a sweep, and its number of variants; keywords as for ``sweep_settings``.
 
     Raises UsageError if the chain lacks one of the fields to vary.
     """
-    settings = sweep_settings(chain, factors, dataset, **ranking)
+    settings = sweep_settings(
+        chain,
+        factors,
+        dataset,
+        strategy=strategy,
+        metrics=metrics,
+        metric=metric,
+        sampled=sampled,
+    )
     request = ExperimentRequest(workspace, "", settings, limit, seed, kind="sweep", name=name)
     return request, len(sweep_variants(settings))
 
 
+@dataclass(frozen=True, slots=True)
+class SweepPlan:
+    """The variants of a sweep by their labels, and the index builds and encodings that come before them."""
+
+    variants: tuple[str, ...]
+    costs: Costs
+    verdict: str
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> JsonObject:
+        costs = self.costs
+        return {
+            "variants": self.variants,
+            "indexes_there": costs.existing,
+            "index_builds": costs.builds,
+            "passages": costs.passages,
+            "encodings": {
+                name: {"to_encode": new, "texts": total}
+                for name, (new, total) in costs.encodings.items()
+            },
+            "verdict": self.verdict,
+        }
+
+
 def sweep_plan(
     workspace: WorkspaceFolder, request: ExperimentRequest[WorkspaceFolder]
-) -> tuple[dict[str, Any], list[str]]:
-    """Return the runs, index builds and encodings of a sweep as JSON, and notes. Raises UsageError if a variant
+) -> SweepPlan:
+    """Return the runs, index builds and encodings of a sweep. Raises UsageError if a variant
     cannot run.
     """
     variants = sweep_variants(request.settings)
@@ -63,22 +98,11 @@ def sweep_plan(
         check_chain(workspace, variant.chain)
     recipes = indexing.indexes(workspace, variants)
     costs = complete(index_costs(workspace, recipes))
-    labels = [variant.label for variant in variants]
+    labels = tuple(variant.label for variant in variants)
     verdict = f"{len(labels)} runs: {', '.join(labels)}."
     if any(variant.index for variant in variants):
         verdict += f" {costs.sentence}"
-    value = {
-        "variants": labels,
-        "indexes_there": list(costs.existing),
-        "index_builds": costs.builds,
-        "passages": costs.passages,
-        "encodings": {
-            name: {"to_encode": new, "texts": total}
-            for name, (new, total) in costs.encodings.items()
-        },
-        "verdict": verdict,
-    }
-    return value, remarks(variants)
+    return SweepPlan(labels, costs, verdict, tuple(remarks(variants)))
 
 
 # trade-offs
@@ -108,7 +132,7 @@ def suite_request(
     workspace: WorkspaceFolder,
     suite: str,
     llms: Sequence[str],
-    settings: Mapping[str, Any],
+    settings: Json,
     *,
     limit: int | None = None,
     name: str = "",
@@ -149,7 +173,7 @@ def suite_request(
     )
 
 
-def suite_name(kind: str, llm: str, settings: Mapping[str, Any], limit: int | None) -> str:
+def suite_name(kind: str, llm: str, settings: Json, limit: int | None) -> str:
     """Return the default name of a suite's runs; equal requests get equal names. It contains the model, the settings
     that most suites have, and the settings in the suite's trait ``named_by``.
 

@@ -9,7 +9,6 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
@@ -22,7 +21,7 @@ from rallebench.core.starter import (
     STARTER_INDEXES,
     STARTER_PAGES,
 )
-from rallebench.core.types import Example, Passage
+from rallebench.core.types import Example, Json, Passage
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore
 from rallebench.datasets.reading import dataset_form, read_examples
@@ -274,7 +273,7 @@ def about_index(manifest: Manifest) -> str:
     return ", ".join(filter(None, parts))
 
 
-def cut_words(chunking: Mapping[str, Any] | None) -> str:
+def cut_words(chunking: Json | None) -> str:
     """Describe the chunking of documents.
 
     >>> cut_words(None), cut_words({"size": 100, "overlap": 20})

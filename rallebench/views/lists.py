@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rallebench.core.cards import Card
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.registered import Listed
-from rallebench.core.registry import Entry, Registry, unknown
+from rallebench.core.registry import Registry, unknown
 
 if TYPE_CHECKING:
     from rallebench.workspace.paths import WorkspaceFolder
@@ -186,6 +186,6 @@ def whole_card(metric: str) -> Card:
     return read_card(metric)
 
 
-def line(item: Entry[Any] | Listed) -> str:
+def line(item: Listed) -> str:
     """Return the description of an entry; for a suite, include the part that needs no download."""
     return " ".join(filter(None, (item.about, str(item.traits.get("ready", "")))))

@@ -11,6 +11,7 @@ from typing import Any
 from rallebench.core.errors import NotFoundError, RalleError
 from rallebench.core.experiment_reports import OwnRow, SuiteReport
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.json_values import JsonObject
 from rallebench.core.registry import unknown
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Column, Figure, Table
@@ -249,7 +250,7 @@ def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
     return [figure for figure in (*drawn, *(plot.figure(rows) for plot in plots)) if figure.series]
 
 
-def document(value: PublishedTable, own: Sequence[Beside] = ()) -> dict[str, Any]:
+def document(value: PublishedTable, own: Sequence[Beside] = ()) -> JsonObject:
     """Return the table as one JSON document: the printed cells as numbers, then our rows."""
     rows = [
         {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from rallebench.analysis import deployment, radar, tables
 from rallebench.analysis.changes import Change, changes
@@ -14,10 +13,11 @@ from rallebench.analysis.ranking import compare_many
 from rallebench.analysis.ranking import compare_two as compare_pair
 from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.errors import RalleError
-from rallebench.core.json_values import as_json
+from rallebench.core.json_values import JsonObject, as_json
 from rallebench.core.numbers import UNKNOWN, no_interval, usd
 from rallebench.core.prices import FREE
 from rallebench.core.report import ClusterCounts, Estimate, RunReport
+from rallebench.core.run_results import EndingSummary
 from rallebench.core.runs import RunResult
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Chain, Episode, Example, Json
@@ -319,29 +319,43 @@ def quality_and_cost(
     return (deployment.figure(reports, measured, cost) if points else None), notes
 
 
-def result_json(workspace: WorkspaceFolder, result: RunResult) -> dict[str, Any]:
-    """Return a finished run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric without a score
-    explains ``why``.
-    """
-    report = result.report or RunReport()
-    reasons = report.not_scored
-    metrics = {
-        name: mean.to_json() | ({"why": reasons[name]} if name in reasons else {})
-        for name, mean in report.estimates.items()
-    }
-    metrics |= {name.replace("@", "_at_"): metrics[name] for name in report.metrics if "@" in name}
-    value = {
-        "run": result.run,
-        "n": report.n,
-        "n_errors": report.n_errors,
-        "seconds": report.seconds,
-        "metrics": metrics,
-        **({"judges": {j.name: j.to_json() for j in report.judges}} if report.judges else {}),
-        "clusters": as_json(report.clusters),
-        "cost": as_json(report.cost),
-    }
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run that ended; ``endings``: of the episodes of an agent, None for other flows."""
+
+    result: RunResult
+    endings: EndingSummary | None
+
+    def to_json(self) -> JsonObject:
+        """Return the run as JSON; ``recall@5`` also as ``recall_at_5``, RaLLe's key. A metric without a score
+        explains ``why``.
+        """
+        report = self.result.report or RunReport()
+        reasons = report.not_scored
+        metrics = {
+            name: mean.to_json() | ({"why": reasons[name]} if name in reasons else {})
+            for name, mean in report.estimates.items()
+        }
+        metrics |= {
+            name.replace("@", "_at_"): metrics[name] for name in report.metrics if "@" in name
+        }
+        return {
+            "run": self.result.run,
+            "n": report.n,
+            "n_errors": report.n_errors,
+            "seconds": report.seconds,
+            "metrics": metrics,
+            **({"judges": {j.name: j.to_json() for j in report.judges}} if report.judges else {}),
+            "clusters": as_json(report.clusters),
+            "cost": as_json(report.cost),
+            **({"agent": as_json(self.endings)} if self.endings else {}),
+        }
+
+
+def finished_run(workspace: WorkspaceFolder, result: RunResult) -> FinishedRun:
+    """Return a finished run, with the endings of an agent's episodes."""
+    endings = None
     if result.request.flow.agent:
-        value["agent"] = ending_summary(
-            RunFolder.open(workspace.runs, result.run).episodes().values()
-        )
-    return value
+        folder = RunFolder.open(workspace.runs, result.run)
+        endings = ending_summary(folder.episodes().values())
+    return FinishedRun(result, endings)

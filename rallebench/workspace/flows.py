@@ -18,6 +18,7 @@ from rallebench.core.errors import Hint, NotFoundError, UsageError
 from rallebench.core.json_values import JsonValue
 from rallebench.core.prompts import find_wording, prompt_text, prompts_folder, read_prompt
 from rallebench.core.registry import unknown
+from rallebench.core.run_results import EndingSummary
 from rallebench.core.runs import FlowSpec
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import Chain, Episode, Flow, Generate, Json, Question, digest
@@ -263,9 +264,8 @@ def _check_verbs(shots: Sequence[Shot], acting: Acting, path: Path) -> None:
                 )
 
 
-def ending_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
-    """Summarise episodes: ``stop_reasons`` (reason → count; failed ones as ``error``), the mean number of ``turns`` (requests to
-    the model) per episode, and the mean size ``batch`` of the batches of requests."""
+def ending_summary(episodes: Iterable[Episode]) -> EndingSummary:
+    """Count how episodes ended, their turns and the sizes of their batches."""
     reasons: Counter[str] = Counter()
     turns: list[int] = []
     batches = 0.0
@@ -274,8 +274,8 @@ def ending_summary(episodes: Iterable[Episode]) -> dict[str, Any]:
         batch_sizes = [step.batch for step in episode.steps if isinstance(step.request, Generate)]
         turns.append(len(batch_sizes))
         batches += sum(1 / batch for batch in batch_sizes)
-    return {
-        "stop_reasons": dict(reasons.most_common()),
-        "turns": round(sum(turns) / len(turns), 2) if turns else None,
-        "batch": round(sum(turns) / batches, 2) if batches else None,
-    }
+    return EndingSummary(
+        dict(reasons.most_common()),
+        round(sum(turns) / len(turns), 2) if turns else None,
+        round(sum(turns) / batches, 2) if batches else None,
+    )

@@ -9,6 +9,7 @@ from small_world import SHOT, Pages, calls, flow_of, text_call
 
 from rallebench import sandbox
 from rallebench.core.backends import Backends
+from rallebench.core.run_results import EndingSummary
 from rallebench.core.types import Episode, Generate, Outcome, Question
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
@@ -99,7 +100,7 @@ def test_the_requests_of_many_agents_reach_the_model_in_full_batches() -> None:
     backends = Backends({"pages": Pages()}, {"m": llm})
     found = list(loop.run(lambda q: flow_of("react", q), questions, backends, batch_size=20))
     assert set(llm.batches) == {20}
-    assert ending_summary(found) == {"stop_reasons": {"answered": 40}, "turns": 2.0, "batch": 20.0}
+    assert ending_summary(found) == EndingSummary({"answered": 40}, turns=2.0, batch=20.0)
 
 
 def test_a_run_that_is_closed_leaves_no_program_behind() -> None:

@@ -19,7 +19,7 @@ from rallebench.gui.places._bench import window_bench
 from rallebench.services.experiments import WorkspaceRequest
 from rallebench.views import catalog, designs, experiment_design
 from rallebench.views import experiment_groups as groups
-from rallebench.views.designs import Variable
+from rallebench.views.designs import TypedValue, Variable
 from rallebench.views.experiment_design import Design
 
 KINDS = {
@@ -68,6 +68,12 @@ def varied_chain(page: Page, event: Event, design: Design) -> Chain:
 # reading
 
 
+def typed_value(event: Event, key: str) -> TypedValue:
+    """The text of a field, or its values if there are several."""
+    values = event.many(key)
+    return values if len(values) > 1 else event.text(key)
+
+
 def read(page: Page, event: Event) -> Design:
     """Return the window's design, updated from the form."""
     design = window_design(page, event)
@@ -84,11 +90,11 @@ def read(page: Page, event: Event) -> Design:
                 design.own.setdefault(name, []).append(value)
                 design.vary[name].append(value)
     elif design.kind == "suite":
-        own = {key[2:]: value for key, value in event.data.items() if key.startswith("s:")}
+        own = {key[2:]: typed_value(event, key) for key in event.data if key.startswith("s:")}
         if own and event.text("shown") == design.suite:
             _, _, known = designs.suite_about(design.suite)
             boxes = {n: "on" if n in own else "" for n, s in known.items() if s.kind is bool}
-            lists = {n: own.get(n, []) for n, s in known.items() if s.many}
+            lists = {n: own.get(n, "") for n, s in known.items() if s.many}
             design.settings[design.suite] = {**own, **boxes, **lists}
     elif design.kind == "tradeoff":
         design.indexes = event.many("indexes")

@@ -96,7 +96,8 @@ def save_labels(page: Page, event: Event) -> Patch:
     path = experiment_results.write_labels(page.workspace, name, file, chosen)
     if (design := event.session.get(Design)) is not None:
         stored = page.workbench.experiments.store.open(name)
-        design.settings.setdefault(stored.kind, {})["labels"] = str(path)
+        known = design.settings.get(stored.kind, {})
+        design.settings[stored.kind] = {**known, "labels": str(path)}
     return Patch(drawer="", say="Saved. Run again with changes counts your categories.")
 
 

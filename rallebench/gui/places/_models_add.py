@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from markupsafe import Markup
 
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
+from rallebench.core.types import Json
 from rallebench.gui import form, html
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
@@ -75,7 +75,7 @@ def key_field() -> Markup:
     return form.text("key", "Key", "", "none", KEY_NOTE, more)
 
 
-def server_settings(event: Event) -> dict[str, Any]:
+def server_settings(event: Event) -> Json:
     """Return the address of the server as settings; a typed key stays in memory."""
     settings = {name: event.text(name) for name in ("base_url", "api_key_env") if event.text(name)}
     return model_entries.with_key(settings, event.text("key"))

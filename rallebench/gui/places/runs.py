@@ -297,4 +297,4 @@ def mlflow(page: Page, event: Event) -> Iterator[Patch]:
 def track(page: Page, event: Event) -> Iterator[Patch]:
     yield Patch(say="Logging the run …")
     value = exchange.track(page.workspace, page.workbench.tracking, event.text("run"), "run")
-    yield Patch(say=f"The run is in MLflow as {value['mlflow_run_id']}.")
+    yield Patch(say=f"The run is in MLflow as {value.mlflow_run_id}.")
