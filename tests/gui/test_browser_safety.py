@@ -222,7 +222,7 @@ def test_a_broken_message_is_refused_by_the_served_page_and_named_in_the_browser
 
     broken = {"Content-Type": "application/json"}
     assert ask(page_server[0], "POST", "/gradio_api/component_server", b"{", **broken)[0] == 400
-    assert ask(page_server[0], "POST", "/gradio_api/queue/join", b"{}", **broken)[0] == 404
+    assert ask(page_server[0], "POST", "/gradio_api/queue/join", b"{}", **broken)[0] == 422
     tab.locator("#v-build-one:not([hidden]) *").first.wait_for(timeout=PATIENCE)
     tab.route("**/component_server/", longer)
     tab.evaluate("rb.act('runs.refresh')")

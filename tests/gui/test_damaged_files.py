@@ -149,6 +149,10 @@ JSON_TEXTS = st.sampled_from(ODD) | st.recursive(
 ).map(json.dumps)
 
 
+SHARED_FILES = ("llms.json", "retrievers.json")
+"""Files that hold several names: the names are lost with the whole, and the list shows the file as one marked row."""
+
+
 @st.composite
 def damages(draw: st.DrawFn, folder: Path) -> tuple[Path, bytes]:
     """A file of the workspace, and its content after a change of any of its values."""
@@ -157,7 +161,8 @@ def damages(draw: st.DrawFn, folder: Path) -> tuple[Path, bytes]:
     lines = path.read_text("utf-8").splitlines() if path.suffix == ".jsonl" else [path.read_text()]
     number = draw(st.integers(0, min(2, len(lines) - 1)))
     value = json.loads(lines[number])
-    place = draw(st.sampled_from(list(places(value))))
+    whole = path.name not in SHARED_FILES
+    place = draw(st.sampled_from([place for place in places(value) if place or whole]))
     lines[number] = with_text(value, place, draw(JSON_TEXTS))
     return path, ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 

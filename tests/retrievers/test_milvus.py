@@ -106,7 +106,8 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
     shared = tmp_path / "shared.db"
     a_collection(shared, "theirs")
     with pytest.raises(
-        UsageError, match=r"'theirs' exists already .* remove it there, or choose another"
+        UsageError,
+        match=r"'theirs' at .* exists already with other content; remove it there, or choose another",
     ):
         complete(Milvus.build(tmp_path, vectors, uri=str(shared), collection="theirs"))
     with server.open_client(server.parse_address(str(shared), None)) as client:
@@ -117,7 +118,7 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
 def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
     complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
-    with pytest.raises(UsageError, match="'ours' exists already"):
+    with pytest.raises(UsageError, match="'ours' at .* exists already with other content"):
         complete(Milvus.build(tmp_path, vectors[:100], uri=shared, collection="ours"))
 
 
@@ -159,7 +160,7 @@ def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: 
     complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
     with server.open_client(server.parse_address(shared, None)) as client:
         client.delete("ours", filter=f"{server.primary_key(client, 'ours')} < 10")
-    with pytest.raises(BackendError, match="holds 190 of 200 vectors; build the index again"):
+    with pytest.raises(BackendError, match="has 190 of 200 vectors; build the index again"):
         Milvus.load(tmp_path)
     with server.open_client(server.parse_address(shared, None)) as client:
         client.drop_collection("ours")
@@ -173,7 +174,7 @@ def test_a_collection_that_lost_vectors_is_not_searched(vectors: Any, tmp_path: 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"index_type": "DISKANN"}, "Milvus offers FLAT, HNSW, AUTOINDEX; DISKANN needs a server"),
+        ({"index_type": "DISKANN"}, "offers FLAT, HNSW, AUTOINDEX; DISKANN needs a server"),
         ({"uri": "milvus"}, "a Milvus address is http://host:19530, or a file"),
         ({"uri": "/no/such/folder/x.db"}, "a file in an existing folder whose name ends in .db"),
         ({"uri": "http://root:secret@127.0.0.1:19530"}, "environment variable MILVUS_TOKEN"),

@@ -157,7 +157,9 @@ def test_a_run_of_the_command_line_is_scored_judged_stored_and_tracked(
 
 
 def test_the_served_chain_answers_whole_and_streamed(bench: Workbench) -> None:
-    with TestClient(application(bench, {"read": READ}), base_url="http://localhost:8001") as client:
+    with TestClient(
+        application(bench.asking, {"read": READ}), base_url="http://localhost:8001"
+    ) as client:
         messages = [{"role": "user", "content": "Which moon of Saturn has a thick atmosphere?"}]
         body: dict[str, Any] = {"model": "read", "messages": messages}
         whole = client.post("/v1/chat/completions", json=body).json()

@@ -208,7 +208,7 @@ def test_a_wrong_diskann_folder_is_refused(corpus: Path, vectors: Any, tmp_path:
         take(tmp_path / "indexes", corpus, "diskann", source)
     graph = source / "town_disk.index"
     graph.write_bytes(graph.read_bytes()[:-4096])
-    with pytest.raises(BadFileError, match="cut short, or was written with other sectors"):
+    with pytest.raises(BadFileError, match="truncated, or was written with a sector size other"):
         take(tmp_path / "indexes", corpus, "diskann", source)
 
 
