@@ -118,7 +118,7 @@ def test_a_collection_of_somebody_else_is_refused_and_stays(vectors: Any, tmp_pa
 def test_a_collection_of_other_vectors_is_refused(vectors: Any, tmp_path: Path) -> None:
     shared = str(tmp_path / "shared.db")
     complete(Milvus.build(tmp_path, vectors, uri=shared, collection="ours"))
-    with pytest.raises(UsageError, match="'ours' at .* exists already with other content"):
+    with pytest.raises(UsageError, match=r"'ours' at .* exists already with other content"):
         complete(Milvus.build(tmp_path, vectors[:100], uri=shared, collection="ours"))
 
 
