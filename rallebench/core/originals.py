@@ -38,7 +38,7 @@ def _key(name: str) -> str:
 class OriginalPlace:
     """The place of a text in a repository, as ``originals.json`` declares it; see the module."""
 
-    __pydantic_config__: ClassVar = {"alias_generator": _key}
+    __pydantic_config__: ClassVar[dict[str, Callable[[str], str]]] = {"alias_generator": _key}
 
     file: str
     at: str = ""

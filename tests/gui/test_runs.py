@@ -414,12 +414,12 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
 
 def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran: Page) -> None:
     dialog = texts(ran.call("runs.ask_metrics", {"run": SECOND}).dialog)
-    assert "rgb-errors Whether an answer noticed that documents are wrong" in dialog
+    assert "rgb-errors 1 for an answer that noticed wrong documents" in dialog
     ran.call("runs.rescore", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
     assert ended(ran, "scoring", SECOND).error is None
     words = text_of(ran, f"runs/run?id={SECOND}&part=metrics")
     cards = words.partition("Metric cards")[2]
-    assert "ED* (titan) Definition Whether an answer noticed" in cards
+    assert "ED* (titan) Definition 1 for an answer that noticed" in cards
     assert "Needs a language model" in cards and "Source RGB, Chen et al. 2023" in cards
     assert "Beware Only ASCII punctuation" in cards, "the card of em"
 
