@@ -12,6 +12,7 @@ from rallebench.api.listing import Listing, TableRepr
 from rallebench.api.progress import drain, last
 from rallebench.api.questions import Dataset
 from rallebench.api.wording import in_python
+from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
 from rallebench.core.tables import Column, Table
 from rallebench.core.terminal import visible
@@ -248,6 +249,7 @@ class WorkspaceData:
             source=Path(source).expanduser() if source else None,
         )
         manifest = last(work, f"build {name}", self.progress)
+        assert isinstance(manifest, Manifest)
         return ImportSummary(manifest.name, manifest.passages, warnings=tuple(manifest.warnings))
 
     @in_python

@@ -11,6 +11,7 @@ from rallebench.cli.printing import Paced, say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
+from rallebench.core.events import Progress
 from rallebench.core.settings import parse_settings
 from rallebench.render.numbers import text
 from rallebench.views import catalog, library
@@ -103,6 +104,7 @@ def index(args: argparse.Namespace) -> Result:
             manifest = event
             for sentence in filter(None, [*event.warnings, library.long_passages_sentence(event)]):
                 say(f"Warning: {sentence}")
+        if not isinstance(event, Progress):
             continue
         count = f" {event.done}/{event.total}" if event.total else ""
         left = (

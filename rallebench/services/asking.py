@@ -289,15 +289,15 @@ class Asking:
     def episode(self, name: str) -> EpisodeState | None:
         """Return the state of the episode ``name``; None if it is unknown or was dropped."""
         job = self._jobs.get("episode", name)
-        state: EpisodeState | None = job.identity.state() if job else None
-        return state
+        return job.identity.state() if job and isinstance(job.identity, EpisodeJob) else None
 
     def stop_episode(self, name: str) -> None:
         """Stop an episode immediately. Raises UsageError if it is not running."""
         job = self._jobs.get("episode", name)
-        if job is None or not job.identity.now.going:
+        episode = job.identity if job else None
+        if not isinstance(episode, EpisodeJob) or not episode.now.going:
             raise UsageError("No episode is running, so there is nothing to stop.")
-        job.identity.stop()
+        episode.stop()
 
     def save_chain(self, chain: Chain, name: str) -> Path:
         """Save a chain in the workspace under ``name`` and return the file. An existing chain of that name is kept

@@ -15,7 +15,7 @@ from rallebench.core import parts
 from rallebench.core.chunking import Chunking
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
-from rallebench.core.events import Event, Operation, Progress
+from rallebench.core.events import Operation, Progress
 from rallebench.core.experiments import IndexRecipe
 from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, check_values
@@ -32,7 +32,7 @@ from rallebench.datasets.tasks import SEED
 from rallebench.engine.stored_runs import lost_with_questions
 from rallebench.retrievers import needs_encoder, search_form
 from rallebench.services import uploads
-from rallebench.services.jobs import JobManager, job_pieces
+from rallebench.services.jobs import JobEvent, JobManager, job_pieces
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import (
     changing,
@@ -261,7 +261,7 @@ class Data:
         page_map: Path | None = None,
         parameters: Json | None = None,
         source: Path | None = None,
-    ) -> Iterator[Progress | Manifest]:
+    ) -> Iterator[JobEvent | Manifest]:
         """Build an index in the workspace, yielding progress, then the Manifest.
 
         ``corpus``: the name of an imported corpus, or a file or folder. ``form``: the format of its files, '' to detect
@@ -278,15 +278,14 @@ class Data:
             (made_of, source),
             lambda job: build_index(self._workspace.indexes, name, made_of, source=source),
         )
-        return job_pieces(job)
+        return job_pieces(job, Manifest)
 
-    def verify_index(self, name: str) -> Iterator[Event | VerifiedIndex]:
+    def verify_index(self, name: str) -> Iterator[JobEvent | VerifiedIndex]:
         """Verify the sha256 of every file and search for known passages, as a job."""
         folder = index_folder(self._workspace, name)
         encoders = self._models.encoders
-        return job_pieces(
-            self._jobs.submit("check", name, folder, lambda job: _verify(folder, encoders))
-        )
+        job = self._jobs.submit("check", name, folder, lambda job: _verify(folder, encoders))
+        return job_pieces(job, VerifiedIndex)
 
     def delete_index(self, name: str) -> str:
         """Delete an index; return a sentence. Raises UsageError while it is loaded, being built or being checked."""

@@ -5,19 +5,25 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
-from typing import Any, Literal
+from typing import Literal, TypeVar, Union
 
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
-from rallebench.core.events import Operation, Progress, Warned
+from rallebench.core.events import Event, Progress, Warned
 from rallebench.core.stopping import Stop, obey
 from rallebench.services.pace import JobStanding, Pace, standing
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+JobEvent = Union[Event, str]
+"""An event of a job; loads and builds tell their progress as text."""
+JobWork = Generator[JobEvent, None, object]
 
 Status = Literal["running", "stopping", "finished", "stopped", "failed"]
 
@@ -33,9 +39,9 @@ class Job:
 
     kind: str
     name: str
-    identity: Any = None
+    identity: object = None
     failure: str = ""
-    result: Any = None
+    result: object = None
     error: RalleError | None = None
     started: float = field(default_factory=time.time)
     ended: float | None = None
@@ -43,9 +49,9 @@ class Job:
 
     def __post_init__(self) -> None:
         self.failure = self.failure or f"The {self.kind} of {self.name!r} failed"
-        self._events: dict[int, Any] = {}  # number (from 1) → event, in order
+        self._events: dict[int, JobEvent] = {}  # number (from 1) → event, in order
         self._count = 0
-        self._tasks: dict[str, Any] = {}
+        self._tasks: dict[str, JobEvent] = {}
         self._paces: dict[str, Pace] = {}
         self._message = ""
         self._warnings: dict[str, None] = {}
@@ -55,7 +61,7 @@ class Job:
 
     # for the work itself
 
-    def publish(self, event: Any) -> None:
+    def publish(self, event: JobEvent) -> None:
         """Add an event and wake all followers; progress replaces the previous event if task and message are the
         same.
         """
@@ -122,7 +128,7 @@ class Job:
             return "stopped" if isinstance(self.error, StoppedError) else "failed"
 
     @property
-    def newest(self) -> Any:
+    def newest(self) -> JobEvent:
         """The newest event; '' before the first."""
         with self._change:
             return self._events.get(self._count, "")
@@ -139,7 +145,7 @@ class Job:
             return " ".join(self._warnings)
 
     @property
-    def tasks(self) -> dict[str, Any]:
+    def tasks(self) -> dict[str, JobEvent]:
         """Task → its newest event, in the order the tasks started."""
         with self._change:
             return dict(self._tasks)
@@ -162,7 +168,12 @@ class Job:
         with self._change:
             return self._count + self.stopping + self.done
 
-    def events(self) -> list[Any]:
+    def result_as(self, kind: type[T]) -> T | None:
+        """Return the result, which is a ``kind``; None before the end and for failed work."""
+        assert self.result is None or isinstance(self.result, kind)
+        return self.result
+
+    def events(self) -> list[JobEvent]:
         with self._change:
             return list(self._events.values())
 
@@ -180,7 +191,7 @@ class Job:
         with self._change:
             return self._change.wait_for(lambda: self.done, seconds)
 
-    def follow(self) -> Iterator[Any]:
+    def follow(self) -> Iterator[JobEvent]:
         """Yield the job's events; raise the RalleError that ended it."""
         seen = 0
         while True:
@@ -197,7 +208,7 @@ class Job:
 
     # for the manager
 
-    def run(self, operation: Operation[Any]) -> None:
+    def run(self, operation: JobWork) -> None:
         """Do the work in the calling thread."""
         result, error = None, None
         obey(self._hang_up)
@@ -223,7 +234,7 @@ class Job:
         """Return an error that describes a bug."""
         return BackendError(f"{self.failure}: {type(error).__name__}: {str(error)[:300]}")
 
-    def _end(self, result: Any, error: RalleError | None) -> None:
+    def _end(self, result: object, error: RalleError | None) -> None:
         with self._change:
             self.result, self.error, self.ended = result, error, time.time()
             self._on_stop = None  # its frames may hold all data of the work
@@ -257,8 +268,8 @@ class JobManager:
         self,
         kind: str,
         name: str,
-        identity: Any,
-        work: Callable[[Job], Operation[Any]],
+        identity: object,
+        work: Callable[[Job], JobWork],
         *,
         failure: str = "",
         anew: bool = False,
@@ -333,7 +344,9 @@ def wait(jobs: Iterable[Job], seconds: float) -> None:
         job.wait(max(0.0, deadline - time.monotonic()))
 
 
-def job_pieces(job: Job) -> Iterator[Any]:
-    """Yield all events of a job, then its result; raise the RalleError that ended it."""
+def job_pieces(job: Job, kind: type[T]) -> Iterator[JobEvent | T]:
+    """Yield all events of a job, then its result, a ``kind``; raise the RalleError that ended it."""
     yield from job.follow()
-    yield job.result
+    result = job.result_as(kind)
+    assert result is not None, "a job without an error has a result"
+    yield result

@@ -198,7 +198,7 @@ class LoadQueue:
     def follow(self, load: LoadJob) -> Iterator[str]:
         """Yield the messages of a load; raise the RalleError that ended it. Ctrl-C cancels it."""
         try:
-            for message in load.job.follow():
+            for message in map(str, load.job.follow()):  # a load tells its progress as text
                 if load.cancelled and not load.job.wait(PAGE_CANCEL_SECONDS):
                     raise StoppedError(
                         f"Loading {load.name} was cancelled; a step of a library that cannot be interrupted is "

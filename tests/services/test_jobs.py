@@ -48,7 +48,7 @@ def test_jobs_follow_hears_all_from_the_beginning_and_reads_results(jobs: JobMan
     next(first)
     gate.opened.set()
     assert [event.task for event in first] == ["b"]
-    assert [event.task for event in list(job_pieces(job))[:-1]] == ["a", "b"]
+    assert [event.task for event in list(job_pieces(job, str))[:-1]] == ["a", "b"]
     assert (job.status, job.result) == ("finished", "done")
     assert list(job.tasks) == ["a", "b"] and job.ended is not None and job.ended >= job.started
 

@@ -261,8 +261,8 @@ def building(page: Page, job: Job) -> Markup:
     elif job.error is not None:
         lines += html.problem(uploads.as_sent(page.workspace, on_page(job.error)))
         other = html.button("Back", "import.show", step="preview") + other
-    else:
-        lines += import_result(job.name, job.result)
+    elif (result := job.result_as(ImportResult)) is not None:
+        lines += import_result(job.name, result)
     return Markup('{}<div class="buttons">{}</div>').format(lines, other)
 
 

@@ -17,6 +17,7 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._models_add import QUANTIZATIONS, key_field, price_fields, with_prices
 from rallebench.services import model_entries, model_lines
 from rallebench.services.jobs import Job
+from rallebench.services.model_lines import Tested
 from rallebench.views import catalog
 
 FIRST = (
@@ -79,9 +80,9 @@ def answer(job: Job | None) -> Markup:
     """Draw the answer of the model, or its progress."""
     if job is None:
         return html.note("The answer appears here; the model is loaded first if necessary.")
-    if not job.done or job.error is not None:
+    result, tokens = job.result_as(Tested), "tokens not counted"
+    if result is None:
         return going(job)
-    result, tokens = job.result, "tokens not counted"
     if result.prompt_tokens is not None and result.completion_tokens is not None:
         tokens = f"{result.prompt_tokens:,} + {result.completion_tokens:,} tokens"
     speed = f"{result.speed:.1f} tokens/s" if result.speed else ""

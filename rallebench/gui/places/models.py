@@ -21,7 +21,7 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.render.numbers import text
 from rallebench.services import model_lines
-from rallebench.services.model_lines import ModelLine, PartLine
+from rallebench.services.model_lines import ModelLine, PartLine, Tested
 from rallebench.views import library
 
 
@@ -140,12 +140,12 @@ def facts(line: ModelLine) -> list[tuple[str, str]]:
     """Return the memory or the latest test, the speed, and the price."""
     test, speed, last, price = line.test, "not tested", "never", "none"
     if test is not None:
-        last = "going on"
+        last, result = "going on", test.result_as(Tested)
         if test.done:
-            took = figures.duration(test.result.seconds) if test.result else test.status
+            took = figures.duration(result.seconds) if result else test.status
             last = f"{took}, {time.strftime('%H:%M', time.localtime(test.ended))}"
-        if test.result and test.result.speed:
-            speed = f"{test.result.speed:.1f} tokens/s"
+        if result and result.speed:
+            speed = f"{result.speed:.1f} tokens/s"
     if not line.local:
         price = "unknown"
         if line.prices is not None:
