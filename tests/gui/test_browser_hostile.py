@@ -60,5 +60,6 @@ def test_no_view_of_a_hostile_workspace_runs_its_script(browser: Any, hostile: A
                 visitor.locator(f"[data-do='{action}']:visible").first.click()
                 check(visitor, action)
                 visitor.keyboard.press("Escape")
-        shown = visitor.evaluate("document.body.innerText")
-        assert NAME in shown, "the last view shows the planted name as text"
+        # The last view shows the planted name as text, once its rows have come.
+        shows = "name => document.body.innerText.includes(name)"
+        visitor.wait_for_function(shows, arg=NAME, timeout=PATIENCE)

@@ -149,6 +149,19 @@ JSON_TEXTS = st.sampled_from(ODD) | st.recursive(
 ).map(json.dumps)
 
 
+def is_json(text: str) -> bool:
+    """Return whether a text can be read as JSON, so that the rest of its file can be read, too."""
+
+    def refuse(constant: str) -> None:
+        raise ValueError(constant)
+
+    try:
+        json.loads(text, parse_constant=refuse)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 SHARED_FILES = ("llms.json", "retrievers.json")
 """Files that hold several names: the names are lost with the whole, and the list shows the file as one marked row."""
 
@@ -163,7 +176,8 @@ def damages(draw: st.DrawFn, folder: Path) -> tuple[Path, bytes]:
     value = json.loads(lines[number])
     whole = path.name not in SHARED_FILES
     place = draw(st.sampled_from([place for place in places(value) if place or whole]))
-    lines[number] = with_text(value, place, draw(JSON_TEXTS))
+    texts = JSON_TEXTS if whole else JSON_TEXTS.filter(is_json)
+    lines[number] = with_text(value, place, draw(texts))
     return path, ("\n".join(lines) + "\n").encode("utf-8", "surrogatepass")
 
 
