@@ -200,7 +200,9 @@ def test_measuring_can_be_stopped_and_continued(bench: Workbench) -> None:
     def follow() -> Iterator[Any]:
         indexes = ["tiny", "tiny-hnsw"]
         work = measure(bench, "halted", indexes, 5)
-        return job_pieces(bench.jobs.submit("trade-off", "halted", 0, lambda job: work))
+        return job_pieces(
+            bench.jobs.submit("trade-off", "halted", 0, lambda job: work), ExperimentResult
+        )
 
     work = follow()
     while not isinstance(next(work), Finished):

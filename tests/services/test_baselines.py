@@ -258,7 +258,9 @@ def test_a_stop_ends_the_lines_and_they_can_be_continued_afterwards(bench: Workb
 
     def follow() -> Iterator[Any]:
         work = perform(bench, "late")
-        return job_pieces(bench.jobs.submit("baselines", "late", 0, lambda job: work))
+        return job_pieces(
+            bench.jobs.submit("baselines", "late", 0, lambda job: work), ExperimentResult
+        )
 
     lines = follow()
     next(lines)
