@@ -17,7 +17,8 @@ from _report import Fact, Measure, Report, Took
 
 from rallebench.chains.chain import as_flow
 from rallebench.core.backends import Backends
-from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question, RunSpec
+from rallebench.core.runs import RunSpec
+from rallebench.core.types import Action, Chain, Evidence, Generate, Hit, Message, Question
 from rallebench.engine.answer import answer
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_files import RunDescription

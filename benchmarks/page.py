@@ -17,10 +17,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import _keystrokes
 import _report
 import psutil
 from _report import Fact, Measure, Report
 from comparing import make_run
+from playwright.sync_api import TimeoutError as NeverTrue
+from playwright.sync_api import sync_playwright
 from start_up import BARE_PAGE, FirstAnswer, free_port, serving
 
 PLACES = ("runs/list", "experiments/list", "data/list", "models/list", "build/one")
@@ -67,7 +70,11 @@ def until(page: Any, action: Callable[[], Any], condition: str) -> float:
     """Milliseconds from an action until a condition of the page holds."""
     started = time.perf_counter()
     action()
-    page.wait_for_function(condition, timeout=60_000, polling=5)
+    try:
+        page.wait_for_function(condition, timeout=60_000, polling=5)
+    except NeverTrue as error:
+        text = page.evaluate("document.body.innerText")
+        raise SystemExit(f"never on {page.url}: {condition}\n{text}") from error
     return 1000 * (time.perf_counter() - started)
 
 
@@ -215,8 +222,6 @@ def measures_of(
 
 def measure(rounds: int, questions: int, quick: bool) -> Report:
     """Serve the page and the bare page, and open both in one browser."""
-    from playwright.sync_api import sync_playwright
-
     executable = shutil.which("chromium") or shutil.which("google-chrome")
     if executable is None:
         raise SystemExit("No Chromium is installed: apt-get install chromium")
@@ -241,11 +246,19 @@ def measure(rounds: int, questions: int, quick: bool) -> Report:
             urls = [f"http://127.0.0.1:{number}/" for number in (port, bare_port)]
             figures = measure_browser(browser, urls[0], urls[1], rounds, actions, rest)
             browser.close()
+            browser = play.chromium.launch(
+                executable_path=executable, args=[*flags, *_keystrokes.FAST_FRAMES]
+            )
+            typed = _keystrokes.type_by_turns(browser, urls[0], rounds, 20 if quick else 60)
+            browser.close()
     return Report(
         "page",
         {"questions of the long run": questions, "actions": actions},
-        measures_of(figures, first, bare_first),
-        [Fact("places opened", len(figures["place"]), rounds * len(PLACES))],
+        [*measures_of(figures, first, bare_first), *_keystrokes.keystroke_measures(typed)],
+        [
+            Fact("places opened", len(figures["place"]), rounds * len(PLACES)),
+            Fact("keys typed", len(typed["typing"]), rounds * (20 if quick else 60)),
+        ],
     )
 
 

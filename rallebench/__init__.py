@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rallebench.api.chains import chain, generate, identity, retrieve
     from rallebench.api.questions import Dataset, load_dataset
-    from rallebench.api.runs import Run, compare
+    from rallebench.api.runs import Run, compare, gate
     from rallebench.api.workspace import Workspace
     from rallebench.core.errors import RalleError
 
@@ -31,6 +31,7 @@ _PLACES = {
     "Workspace": "api.workspace",
     "chain": "api.chains",
     "compare": "api.runs",
+    "gate": "api.runs",
     "generate": "api.chains",
     "identity": "api.chains",
     "load_dataset": "api.questions",
@@ -45,6 +46,7 @@ __all__ = [
     "Workspace",
     "chain",
     "compare",
+    "gate",
     "generate",
     "identity",
     "load_dataset",

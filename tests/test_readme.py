@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from pathlib import Path
@@ -164,3 +165,13 @@ def test_the_example_in_verbs_help_is_right(verb: str, capsys: pytest.CaptureFix
         main([verb, "--help"])
     assert ended.value.code == 0
     assert example.split(" ")[1] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=str)
+def test_headings_stand_alone_and_python_examples_parse(path: Path) -> None:
+    """A tool that wraps lines joins a heading with its paragraph, and the lines of an example."""
+    prose = re.sub(r"```.*?```", "", TEXTS[path], flags=re.DOTALL)
+    headings = [line for line in prose.splitlines() if re.match(r"#{1,4} ", line)]
+    assert headings and [line for line in headings if len(line) > 70] == []
+    for example in re.findall(r"```python\n(.*?)```", TEXTS[path], re.DOTALL):
+        compile(example, str(path), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | ast.PyCF_ONLY_AST)

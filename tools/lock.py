@@ -28,7 +28,7 @@ else:
 
 PROJECT = Path(__file__).resolve().parents[1]
 LOCK = PROJECT / "requirements.txt"
-LOCKED = ("diskann", "hnswlib", "milvus", "gpu", "dev")
+LOCKED = ("diskann", "hnswlib", "milvus", "mcp", "documents", "gpu", "dev")
 """The extras that README's two commands install."""
 
 OLDEST_PYTHON = "3.10"

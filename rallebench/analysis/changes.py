@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rallebench.core.types import RunSpec
+from rallebench.core.runs import UNTIL_DECIDED, RunSpec
 
 ABSENT = "–"
 _CHECKSUM = re.compile(r"[0-9a-f]{64}")
@@ -29,6 +29,10 @@ def changes(a: RunSpec, b: RunSpec) -> list[Change]:
     differences = list(_chain(left.get("chain") or {}, right.get("chain") or {}))
     others = [key for key in {**left, **right} if key != "chain"]
     for key in others:
+        if key == UNTIL_DECIDED:
+            rules = (_rule(settings.get(key)) for settings in (left, right))
+            differences += _values(_key_words(key), *rules)
+            continue
         differences += _values(_key_words(key), left.get(key), right.get(key))
     for key in ("dataset", "workflow", "limit", "seed"):
         differences += _values(_key_words(key), getattr(a, key), getattr(b, key))
@@ -57,6 +61,13 @@ def _values(where: str, a: Any, b: Any) -> Iterator[Change]:
             yield from _values(f"{where}: {_key_words(key)}", left.get(key), right.get(key))
     elif a != b:
         yield Change(where, _text(a), _text(b))
+
+
+def _rule(setting: object) -> str | None:
+    """Return a stopping rule in words; None without one."""
+    if not isinstance(setting, Mapping):
+        return None
+    return f"against {setting.get('against')} by {setting.get('metric')}, margin {setting.get('margin')}"
 
 
 def _key_words(key: str) -> str:

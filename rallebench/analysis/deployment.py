@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from rallebench.core.comparison import Measure
 from rallebench.core.memory import size
-from rallebench.core.report import RunReport
-from rallebench.core.tables import Figure
+from rallebench.core.report import Estimate, RunReport
+from rallebench.core.tables import Figure, Unit
 
+UNITS: Mapping[str, Unit] = {"seconds_per_question": "seconds"}
 COST_AXES: Mapping[str, str] = {
     "seconds_per_question": "seconds a question",
     "tokens_per_question": "tokens a question",
@@ -16,30 +18,56 @@ COST_AXES: Mapping[str, str] = {
 }
 """Cost → its axis label."""
 
+MOST_NAMED = 5
+"""Maximum bubbles of a plot that show names; larger plots show numbers."""
 Reports = Sequence[tuple[str, RunReport]]
 """(name of a run, its report)."""
 
 
+@dataclass(frozen=True, slots=True)
+class RunPoint:
+    """A run in the plot. ``title``: its name for readers; ``memory``: in bytes, None if unknown."""
+
+    title: str
+    run: str
+    cost: float
+    quality: Estimate
+    memory: int | None
+
+
 def figure(reports: Reports, measure: Measure, across: str) -> Figure:
     """Plot the runs whose metric and cost are known; bubble sizes are in bytes, None if unknown."""
-    series = {
-        name: ((x, y, held, f"memory: {size(held)}" if held is not None else "memory unknown"),)
-        for name, x, y, held in points(reports, measure.name, across)
-    }
+    known = points(reports, measure.name, across)
+    return draw(known, across, measure.card.label, measure.bounds == (0, 1))
+
+
+def draw(known: Sequence[RunPoint], across: str, label: str, is_share: bool) -> Figure:
+    """Plot these runs; above MOST_NAMED with ranks in place of names."""
+    short = len(known) > MOST_NAMED
+    series, runs = {}, {}
+    for number, point in enumerate(known, 1):
+        held = point.memory
+        words = f"memory: {size(held)}" if held is not None else "memory unknown"
+        name = str(number) if short else point.title
+        full = (point.title,) if short else ()
+        series[name] = ((point.cost, point.quality, held, *full, words),)
+        runs[name] = (point.run,)
     empty = "No run has both the metric and this cost."
-    label = COST_AXES[across]
-    return Figure("", label, measure.card.label, series, "bubble", empty=empty)
+    units: tuple[Unit, Unit] = (UNITS.get(across, ""), "share" if is_share else "")
+    title = f"Quality against {COST_AXES[across]}"
+    return Figure(
+        title, COST_AXES[across], label, series, "bubble", empty=empty, units=units, runs=runs
+    )
 
 
-def points(
-    reports: Reports, metric: str, across: str
-) -> list[tuple[str, float, float, int | None]]:
-    """(run, cost, quality, bytes of memory) of every run whose cost and quality are known."""
+def points(reports: Reports, metric: str, across: str) -> list[RunPoint]:
+    """Every run whose cost and quality are known."""
     known = []
     for name, report in reports:
         mean, cost = report.metrics.get(metric), costs(report)[across]
         if mean is not None and mean.value is not None and cost is not None:
-            known.append((name, cost, mean.value, report.memory.bytes if report.memory else None))
+            memory = report.memory.bytes if report.memory else None
+            known.append(RunPoint(name, report.run, cost, mean, memory))
     return known
 
 
@@ -48,12 +76,12 @@ def notes(reports: Reports, metric: str, across: str) -> list[str]:
     known = points(reports, metric, across)
     sentences = []
     if known:
-        hollow = [name for name, *_, held in known if held is None]
+        hollow = [point.title for point in known if point.memory is None]
         unknown = f" Hollow, because it is unknown: {', '.join(hollow)}." if hollow else ""
         sentences.append(
             f"The area of a bubble is the memory that the run's models and indexes took when they were loaded.{unknown}"
         )
-    names = {name for name, *_ in known}
+    names = {point.title for point in known}
     if lacking := [name for name, _ in reports if name not in names]:
         sentences.append(
             f"Not in the plot, because the metric or this cost is unknown: {', '.join(lacking)}."

@@ -1,7 +1,8 @@
-"""Export a run to other tools: TREC run and qrels, KILT predictions, one row per question."""
+"""Export a run to other tools: runs and qrels, KILT's and SQuAD's predictions, one row per question."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -26,6 +27,16 @@ def kilt(run: RunFolder) -> Iterator[str]:
         (example.record, episode) for example, episode in ended_pairs(run) if not episode.error
     )
     return json_lines(reduced_row(*pair) for pair in pairs)
+
+
+def squad(run: RunFolder) -> Iterator[str]:
+    """Yield one object ``{id: answer}``, a line for each question, as SQuAD's script reads it; without failed questions."""
+    mark = "{"
+    for example, episode in ended_pairs(run):
+        if not episode.error:
+            yield f"{mark}{json.dumps(example.question.qid)}: {json.dumps(episode.answer)}"
+            mark = ",\n"
+    yield "{}\n" if mark == "{" else "}\n"
 
 
 def rows(run: RunFolder) -> Iterator[dict[str, Any]]:
@@ -64,7 +75,10 @@ def table(run: RunFolder) -> Iterator[str]:
 FORMS: Mapping[str, tuple[Callable[[RunFolder], Iterator[str]], str]] = {
     "trec": (trec.run_lines, "run"),
     "qrels": (trec.qrels_lines, "qrels"),
+    "msmarco": (trec.ranks_lines, "tsv"),
+    "run-json": (trec.scores_lines, "json"),
     "kilt": (kilt, "jsonl"),
+    "squad": (squad, "json"),
     "jsonl": (lambda run: json_lines(rows(run)), "jsonl"),
     "csv": (table, "csv"),
     logs.FORM: (logs.lines, "jsonl"),

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
+from rallebench.analysis.power import questions_needed
 from rallebench.core.comparison import PairedComparison
-from rallebench.core.numbers import NOISE
-from rallebench.engine.statistics import AMPLE, FEWEST_PAIRED, Difference, widening
+from rallebench.core.numbers import LEVEL, NOISE
+from rallebench.core.report import NO_BOUNDS
+from rallebench.core.report import Bounds as Range
 from rallebench.engine.statistics import difference as difference_of
+from rallebench.engine.statistics import watched_difference
 from rallebench.metrics import METRICS
 
-Z_95, Z_POWER_80 = 1.959964, 0.841621
 Key = TypeVar("Key")
 
 Bounds = Mapping[str, "tuple[float | None, float | None]"]
@@ -31,12 +33,16 @@ def compare(
     clusters: Mapping[str, int | str] | None = None,
     comparisons: int = 1,
     bounds: Bounds | None = None,
+    level: float = LEVEL,
+    largest: int | None = None,
 ) -> PairedComparison:
     """Compare two runs, each given as question id → score. Questions without a score in either run are left out.
 
     NaN counts as not scored. ``wins`` follow ``higher_is_better``; the difference keeps its sign. ``clusters``:
     question id → cluster; by default every question is its own cluster. ``comparisons``: the number of comparisons in
-    the table. ``bounds``: ranges of a suite's own metrics, to which intervals are clipped.
+    the table. ``bounds``: ranges of a suite's own metrics, to which intervals are clipped. ``level``:
+    1 − the confidence of the interval. ``largest``: the questions of the dataset's largest article, if a run ended when it
+    was decided; the interval is then anytime-valid, and there is no p.
     """
     import numpy as np
 
@@ -48,29 +54,34 @@ def compare(
     left, right = (np.array([scores[qid] for qid in common], dtype=np.float64) for scores in (a, b))
     gaps = np.where(np.isclose(left, right, rtol=NOISE, atol=NOISE), 0.0, right - left)
     better = gaps if higher_is_better else -gaps
-    pair = difference_of(
-        gaps, None if clusters is None else [clusters[qid] for qid in common], comparisons
+    labels = None if clusters is None else [clusters[qid] for qid in common]
+    limits = _range(metric, bounds)
+    pair = (
+        difference_of(gaps, labels, comparisons, limits, level)
+        if largest is None
+        else watched_difference(gaps, labels, comparisons, limits, level, largest)
     )
-    low, high = _bound_interval(metric, pair, bounds)
     return PairedComparison(
         metric=metric,
         n=len(common),
         a=float(left.mean()),
         b=float(right.mean()),
         difference=float(gaps.mean()),
-        low=low,
-        high=high,
+        low=pair.low,
+        high=pair.high,
         p=pair.p,
         wins=int((better > 0).sum()),
         ties=int((better == 0).sum()),
         losses=int((better < 0).sum()),
         gained=tuple(qid for qid, gap in zip(common, better) if gap > 0),
         lost=tuple(qid for qid, gap in zip(common, better) if gap < 0),
-        needed=questions_needed(pair, len(common)),
+        needed=questions_needed(pair, len(common)) if largest is None else None,
         corrected=pair.corrected,
         comparisons=comparisons,
         clusters=pair.clusters,
         note=pair.note,
+        standard_error=pair.error,
+        watched=largest is not None,
     )
 
 
@@ -111,18 +122,10 @@ def compare_all(
     return dict(zip(common, with_holm(pairs)))
 
 
-def _bound_interval(
-    metric: str, pair: Difference, bounds: Bounds | None
-) -> tuple[float | None, float | None]:
-    """Return the interval of a difference, clipped to the metric's range."""
-    low, high = (bounds or {}).get(metric) or (
-        METRICS.entry(metric).traits.get("range", (None, None))
-        if metric in METRICS
-        else (None, None)
-    )
-    if pair.low is None or pair.high is None or low is None or high is None:
-        return pair.low, pair.high
-    return max(pair.low, low - high), min(pair.high, high - low)
+def _range(metric: str, bounds: Bounds | None) -> Range:
+    """Return the (lowest, highest) value of a metric; None: no bound."""
+    registered = METRICS.entry(metric).traits.get("range") if metric in METRICS else None
+    return (bounds or {}).get(metric) or registered or NO_BOUNDS
 
 
 def shared_scores(a: Scores, b: Scores) -> list[str]:
@@ -133,36 +136,3 @@ def shared_scores(a: Scores, b: Scores) -> list[str]:
 def is_scored(value: float | None) -> bool:
     """Return whether a score is a number, not None or NaN."""
     return value is not None and not math.isnan(value)
-
-
-def questions_needed(pair: Difference, n: int) -> int | None:
-    """Return the number of questions, with articles of the same size, at which this difference would be significant
-    with 80 % power.
-
-    At least FEWEST_PAIRED articles are needed, because fewer are never significant. None if the difference is 0 or
-    has no standard error; see ``has_power``.
-    """
-    if not pair.value or pair.error <= NOISE * abs(pair.value):
-        return None
-    ratio = pair.error * math.sqrt(pair.clusters) / abs(pair.value)
-    few = next((g for g in range(FEWEST_PAIRED, AMPLE) if has_power(ratio, g)), None)
-    # With AMPLE articles or more, intervals are not widened. The mean adds to the spread, which costs z² articles.
-    many = math.ceil((ratio * (Z_95 + Z_POWER_80)) ** 2 + Z_95**2)
-    return math.ceil(n * (few or max(AMPLE, many)) / pair.clusters)
-
-
-def has_power(ratio: float, articles: int) -> bool:
-    """Return whether this number of articles shows a difference with 80 % power. ``ratio``: the standard deviation
-    of the articles' differences, divided by the difference.
-
-    The sign-flip test over G articles with standard deviation s rejects if the mean exceeds ``widening(G)`` · 1.96 ·
-    s / √(G − 1.96²), because the spread includes the mean itself (Pitman 1937, J. R. Stat. Soc. Suppl. 4, 119–130).
-    In one of five samples the mean is more than .84 · s / √G below its expectation.
-
-    >>> has_power(2.9, 60), has_power(2.9, 75)
-    (False, True)
-    """
-    if articles < FEWEST_PAIRED:
-        return False
-    critical = widening(articles) * Z_95 / math.sqrt(articles - Z_95**2)
-    return ratio * (critical + Z_POWER_80 / math.sqrt(articles)) <= 1

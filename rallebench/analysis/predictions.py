@@ -1,21 +1,28 @@
 """Import another program's predictions as a run, which is then scored and compared like any other run.
 
-Formats: KILT's, JSON lines or CSV with ``id`` and ``answer`` (or ``prediction``), and TREC runs, which hold pages and
-no answers.
+``prediction_files`` has the forms.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from rallebench.analysis import trec
+from rallebench.analysis.prediction_files import (
+    COLUMNS,
+    READERS,
+    RUNS,
+    Prediction,
+    detect_form,
+)
 from rallebench.core.errors import BadFileError, Hint, UsageError
 from rallebench.core.files import sha256_file
+from rallebench.core.numbers import plural
+from rallebench.core.readers import naming
 from rallebench.core.runs import RunRequest, imported_flow
-from rallebench.core.sources import Source
+from rallebench.core.sources import Problems, Source
 from rallebench.core.types import (
     Episode,
     Example,
@@ -36,21 +43,18 @@ from rallebench.metrics import metric
 from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
 from rallebench.workspace.paths import WorkspaceFolder
 
-ANSWERS = ("answer", "prediction", "predicted", "output", "response")
 MAX_EXAMPLES, MAX_ID = 5, 60
-"""Maximum number of identifiers in an error message, and of characters in each."""
+"""Maximum number of identifiers in a sentence, and of characters in each."""
 
 
 @dataclass(frozen=True, slots=True)
-class Prediction:
-    """One line of the file. ``answer``: None if it has none. ``pages``: (page id, score), best first; () for an
-    empty list, None if the line has no list.
-    """
+class ImportedRun:
+    """A run made from a file. ``silent``: number of questions without a row in a run of pages; ``source``: the file with its
+    bad rows and warnings."""
 
-    line: int
-    qid: str
-    answer: str | None
-    pages: tuple[tuple[str, float], ...] | None = None
+    run: RunFolder
+    silent: int
+    source: Source
 
 
 def import_run(
@@ -61,12 +65,11 @@ def import_run(
     *,
     form: str = "",
     skip_bad: bool = False,
-) -> tuple[RunFolder, int]:
-    """Import ``file`` as the run ``name`` and score it. Return the run, and the number of questions missing from a
-    TREC run.
+) -> ImportedRun:
+    """Import ``file`` as the run ``name`` and score it.
 
-    ``skip_bad``: skip lines with an unknown or repeated id. A question without a prediction counts as failed; in a
-    TREC run it counts as answered with no hits and scores 0. Raises UsageError and BadFileError before anything is
+    ``skip_bad``: leave out bad rows, also with an unknown or repeated id. A question without a prediction counts as failed; in
+    a run of pages it counts as answered with no hits and scores 0. Raises UsageError and BadFileError before anything is
     written.
     """
     name = checked_run_name(name)
@@ -76,12 +79,14 @@ def import_run(
     form = form or detect_form(file)
     if form not in READERS:
         raise UsageError(f"There is no form {form!r} of predictions; known: {', '.join(READERS)}.")
-    lines = list(READERS[form](file))
-    if form == TREC:
-        lines = _decode_ids(lines, examples)
+    source = Source(file, Problems(skip=skip_bad, offered=True))
+    with naming(file, form):
+        rows = list(READERS[form](source))
+    if form in COLUMNS:
+        rows = _decode_ids(rows, examples)
     qids = {example.question.qid for example in examples}
-    predictions = _check_predictions(lines, qids, file, dataset_name, skip_bad)
-    silent = [qid for qid in qids if qid not in predictions] if form == TREC else []
+    predictions = _check_predictions(rows, qids, source, dataset_name)
+    silent = [qid for qid in qids if qid not in predictions] if form in RUNS else []
     predictions |= {qid: Prediction(0, qid, None, ()) for qid in silent}
     # If all lists are empty, nothing was retrieved.
     any_pages = any(prediction.pages for prediction in predictions.values())
@@ -97,159 +102,57 @@ def import_run(
         _metrics(episodes, examples, dataset_name),
         name=name,
     )
-    return write_run(workspace.runs, request, episodes), len(silent)
+    return ImportedRun(write_run(workspace.runs, request, episodes), len(silent), source)
 
 
-def detect_form(file: Path) -> str:
-    """Detect the format of a file from its suffix and first line. Raises UsageError if it is unknown."""
-    if not file.is_file():
-        raise UsageError(f"There is no file {file}; give a file of predictions.")
-    ending = Path(file.name.lower().removesuffix(".gz")).suffix
-    if ending in (".csv", ".tsv"):
-        return "csv"
-    first = next((text for _, text in Source(file).lines() if text.strip()), "")
-    if ending in (".jsonl", ".json") or first.lstrip().startswith("{"):
-        return "jsonl"
-    if trec.is_run_line(first):
-        return "trec"
-    raise UsageError(
-        f"{file} is in no known form of predictions ({', '.join(READERS)}).",
-        hint=Hint("choose", "format"),
-    )
-
-
-def _json_lines(file: Path) -> Iterator[Prediction]:
-    """``{"id", "answer"}``, or KILT's ``{"id", "output": [{"answer", "provenance"}]}``; plain or gzipped."""
-    _refuse_array(file)
-    for line, row in Source(file).objects():
-        where = f"{file}, line {line}"
-        if "id" not in row:
-            raise BadFileError(
-                f"{where} has no 'id'; every line is an object with 'id' and 'answer'."
-            )
-        if isinstance(row["id"], bool) or not isinstance(row["id"], (str, int)):
-            raise BadFileError(
-                f"{where}: the id is {type(row['id']).__name__}; it must be text or a whole number."
-            )
-        output = row.get("output")
-        if isinstance(output, list) and output and isinstance(output[0], dict):
-            elements = _list(output[0].get("provenance"), "provenance", where)
-            page_ids = [
-                page.get("wikipedia_id") if isinstance(page, dict) else page
-                for page in elements or ()
-            ]
-            # An entry with only a title has no page id and is not scored.
-            known_ids = [page for page in page_ids if page is not None and page != ""]
-            pages = None if elements is None or (elements and not known_ids) else known_ids
-            answer = output[0].get("answer")
-        else:
-            pages = _list(row.get("pages"), "pages", where)
-            answer = next((row[key] for key in ANSWERS if row.get(key) is not None), None)
-        if not all(isinstance(page, (str, int)) for page in pages or ()):
-            raise BadFileError(f"{where}: a page is not an id; pages are a list of texts.")
-        if not isinstance(answer, (str, int, float, type(None))) or answer != answer:
-            raise BadFileError(f"{where}: the answer is not a text.")
-        yield Prediction(
-            line,
-            str(row["id"]).strip(),
-            None if answer is None else str(answer),
-            _rank_pages(pages),
-        )
-
-
-def _refuse_array(file: Path) -> None:
-    """Raise BadFileError if the file is one JSON array, a common mistake."""
-    _, first = next(
-        ((number, text) for number, text in Source(file).lines() if text.strip()), (0, "")
-    )
-    if first.lstrip().startswith("["):
-        raise BadFileError(
-            f"{file} is one JSON array; write one object a line instead (jq -c '.[]' {file.name})."
-        )
-
-
-def _list(value: Any, name: str, where: str) -> list[Any] | None:
-    if value is not None and not isinstance(value, list):
-        raise BadFileError(f"{where}: {name!r} must be a list, not {type(value).__name__}.")
-    return value
-
-
-def _comma_separated(file: Path) -> Iterator[Prediction]:
-    rows = Source(file).table()
-    _, columns = next(rows, (0, []))
-    columns = [head.strip() for head in columns]
-    answer = next((head for head in ANSWERS if head in columns), "")
-    if "id" not in columns or not answer:
-        raise BadFileError(
-            f"{file} needs a header row with the columns id and answer; it has {', '.join(columns)[:200] or 'none'}."
-        )
-    key, column = columns.index("id"), columns.index(answer)
-    for line, fields in rows:
-        if len(fields) != len(columns):
-            raise BadFileError(
-                f"{file}, line {line} has {len(fields)} columns where its header has {len(columns)}; quote fields with commas."
-            )
-        yield Prediction(line, fields[key].strip(), fields[column])
-
-
-def _trec(file: Path) -> Iterator[Prediction]:
-    for line, qid, pages in trec.read_run(file):
-        yield Prediction(line, qid, None, pages)
-
-
-def _decode_ids(lines: Sequence[Prediction], examples: Sequence[Example]) -> list[Prediction]:
-    """Return the lines of a TREC run with their ids as the dataset writes them."""
+def _decode_ids(rows: Sequence[Prediction], examples: Sequence[Example]) -> list[Prediction]:
+    """Return the rows of a run with their ids as the dataset writes them."""
     qids = {example.question.qid for example in examples}
     golds = [example.gold for example in examples]
     known = frozenset[str]().union(*(ids for gold in golds for ids in (gold.pages, *gold.passages)))
     return [
         replace(
-            line,
-            qid=trec.decode_id(line.qid, qids),
-            pages=tuple((trec.decode_id(page, known), score) for page, score in line.pages or ()),
+            row,
+            qid=trec.decode_id(row.qid, qids),
+            pages=tuple((trec.decode_id(page, known), score) for page, score in row.pages or ()),
         )
-        for line in lines
+        for row in rows
     ]
 
 
-TREC = "trec"
-READERS = {"jsonl": _json_lines, "kilt": _json_lines, "csv": _comma_separated, TREC: _trec}
-
-
-def _rank_pages(pages: list[Any] | None) -> tuple[tuple[str, float], ...] | None:
-    return (
-        None
-        if pages is None
-        else tuple((str(page), 1.0 / rank) for rank, page in enumerate(pages, 1))
-    )
-
-
 def _check_predictions(
-    predictions: list[Prediction], qids: set[str], file: Path, dataset: str, skip_bad: bool
+    rows: list[Prediction], qids: set[str], source: Source, dataset: str
 ) -> dict[str, Prediction]:
-    """Question → its first prediction."""
+    """Question → its first prediction. Others are refused, or named in a warning if bad rows are left out."""
+    file, problems = source.path, source.problems
     accepted: dict[str, Prediction] = {}
-    bad: dict[str, list[Prediction]] = {"unknown": [], "repeated": []}
-    for prediction in predictions:
-        if prediction.qid not in qids:
-            bad["unknown"].append(prediction)
-        elif accepted.setdefault(prediction.qid, prediction) is not prediction:
-            bad["repeated"].append(prediction)
-    if not predictions:
-        raise UsageError(f"{file} holds no prediction; give a file with one prediction a line.")
+    bad: dict[str, list[Prediction]] = {f"that {dataset} does not have": [], "repeated": []}
+    unknown, repeated = bad.values()
+    for row in rows:
+        if row.qid not in qids:
+            unknown.append(row)
+        elif accepted.setdefault(row.qid, row) is not row:
+            repeated.append(row)
+    if not rows:
+        first = f"only bad rows, the first: {problems.first[0].message}" if problems.first else ""
+        mend = first or "give a file with one prediction a line."
+        raise UsageError(f"{file} holds no prediction; {mend}")
     if not accepted:
         raise UsageError(
             f"No id of {file} is a question of {dataset}; give the dataset that it answers."
         )
-    words = {"unknown": f"ids that {dataset} does not have", "repeated": "repeated ids"}
-    for kind, refused in bad.items():
-        if refused and not skip_bad:
-            names = [f"{p.qid[:MAX_ID]!r} in line {p.line}" for p in refused[:MAX_EXAMPLES]]
-            more = len(refused) - len(names)
-            examples = ", ".join(names) + (f" and {more} more" if more else "")
-            raise BadFileError(
-                f"{file} has {words[kind]}: {examples}; mend them.", hint=Hint("skip-bad")
-            )
+    for fault, refused in bad.items():
+        if not refused:
+            continue
+        named = [
+            f"{row.qid[:MAX_ID]!r} in {source.unit} {row.line}" for row in refused[:MAX_EXAMPLES]
+        ]
+        more = len(refused) - len(named)
+        examples = ", ".join(named) + (f" and {more:,} more" if more else "")
+        ids = f"{plural(len(refused), 'id')} {fault}: {examples}"
+        if not problems.skip:
+            raise BadFileError(f"{file} has {ids}; mend them.", hint=Hint("skip-bad"))
+        problems.warnings.append(f"{file.name} has {ids}; left out.")
     return accepted
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from rallebench.analysis.measures import headline, measure, shared_measures
 from rallebench.analysis.ranking import means_over, read_scores, run_mean, scored_by_all
 from rallebench.core.comparison import Measure
+from rallebench.core.dataset_edits import question_key
 from rallebench.core.errors import UsageError
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Figure, Table
@@ -102,7 +103,7 @@ def share_nothing(runs: Sequence[RunFolder]) -> bool:
     """Return whether runs of several datasets share no question, so that only their means can be compared."""
     if len({run.description().dataset for run in runs}) < 2:
         return False
-    questions = [{(e.question.qid, e.question.text) for e in stored_examples(run)} for run in runs]
+    questions = [{(e.question.qid, question_key(e)) for e in stored_examples(run)} for run in runs]
     return not set.intersection(*questions)
 
 

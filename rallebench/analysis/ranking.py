@@ -19,13 +19,16 @@ from rallebench.core.comparison import (
     Measure,
     PairedComparison,
 )
+from rallebench.core.dataset_edits import question_key
 from rallebench.core.errors import UsageError
 from rallebench.core.memory import pause_collector
+from rallebench.core.numbers import LEVEL
 from rallebench.core.report import Bounds, Clusters, Estimate, RunReport
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Example
 from rallebench.engine.clusters import find_clusters, timed_clusters
 from rallebench.engine.headline import beyond_depth
+from rallebench.engine.repeats import average
 from rallebench.engine.score import (
     examples_of_runs,
     is_timed,
@@ -41,12 +44,14 @@ MOST_RUNS = 64
 
 
 @pause_collector()
-def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True) -> Comparison:
+def compare_many(
+    runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True, level: float = LEVEL
+) -> Comparison:
     """Compare 2 to MOST_RUNS runs by all metrics. ``chosen``: the metric of the pairwise differences ('' = the
     headline).
 
-    ``every``: include the means of all shared metrics, not only of the chosen one. Raises UsageError for too few
-    runs, a repeated run, no common question, or no common metric.
+    ``every``: include the means of all shared metrics, not only of the chosen one. ``level``: 1 − the confidence of the
+    differences' intervals. Raises UsageError for too few runs, a repeated run, no common question, or no common metric.
     """
     if len(runs) < 2:
         raise UsageError("Choose at least two runs to compare.")
@@ -67,6 +72,7 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = T
     names = tuple(measures) if every else (by.name,)
     qids, clusters = [e.question.qid for e in common], find_clusters(common)
     of_runs = {run.name: read_scores(run, names) for run in runs}
+    largest = largest_watched(runs)
     cells, scored_by, pairs = {}, {}, {}
     articles = clusters
     batches: Clusters | None = None
@@ -78,10 +84,12 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = T
         # Means and differences use the same questions, so they never contradict each other.
         scored_by[name] = scored_by_all(scores.values(), qids)
         cells[name] = tuple(
-            means_over(scored_by[name], scores, clusters, measures[name].bounds).values()
+            means_over(scored_by[name], scores, clusters, measures[name].bounds, largest).values()
         )
         if name == by.name or len(runs) == 2:
-            pairs[name] = _against(scores, scored_by[name], measures[name], clusters)
+            pairs[name] = _against(
+                scores, scored_by[name], measures[name], clusters, level, largest
+            )
     timed = frozenset(filter(is_timed, names))
     summaries = (_summary(run, own, set(qids)) for run, own in zip(runs, examples))
     return Comparison(
@@ -96,14 +104,16 @@ def compare_many(runs: Sequence[RunFolder], chosen: str = "", *, every: bool = T
         frozenset[str]().union(*(beyond_depth(measures, run.description().chain) for run in runs)),
         tuple(timing_notes(runs)) if timed else (),
         timed,
+        _count_changed(examples, common),
+        len({example.question.qid for own in examples for example in own}),
     )
 
 
 def compare_two(
-    a: RunFolder, b: RunFolder, chosen: str = "", *, every: bool = True
+    a: RunFolder, b: RunFolder, chosen: str = "", *, every: bool = True, level: float = LEVEL
 ) -> tuple[Comparison, PairedComparison]:
     """Compare run ``b`` with run ``a``; see ``compare_many``. Raises UsageError if they share no scored question."""
-    compared = compare_many([a, b], chosen, every=every)
+    compared = compare_many([a, b], chosen, every=every, level=level)
     pair = compared.against[b.name]
     if not pair.n:
         raise UsageError(
@@ -113,9 +123,20 @@ def compare_two(
 
 
 def _shared_by(examples: Sequence[Sequence[Example]]) -> list[Example]:
-    """Return the questions of the first run that all runs have, with the same text."""
-    texts = [{e.question.qid: e.question.text for e in own} for own in examples]
-    return [e for e in examples[0] if all(t.get(e.question.qid) == e.question.text for t in texts)]
+    """Return the questions of the first run that all runs have, with the same text, answers and gold."""
+    first, *others = examples
+    # Runs of one version of a dataset share a list.
+    versions = {id(own): own for own in others if own is not first}.values()
+    if not versions:
+        return [*first]
+    keys = [{e.question.qid: question_key(e) for e in own} for own in versions]
+    return [e for e in first if all(k.get(e.question.qid) == question_key(e) for k in keys)]
+
+
+def _count_changed(examples: Sequence[Sequence[Example]], common: Sequence[Example]) -> int:
+    """Return the number of questions that all runs have, but not with the same text, answers and gold."""
+    ids = [{example.question.qid for example in own} for own in examples]
+    return len(set.intersection(*ids)) - len(common)
 
 
 def _corpus_level(
@@ -144,10 +165,20 @@ def read_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, flo
             scores[line.metric][line.qid] = line.value
     absent = [name for name in names if not scores[name]]
     if absent and (absent := [name for name in absent if name not in own_metrics(run)]):
-        pairs = list(ended_pairs(run))
-        for name, column in score_metrics(absent, pairs).items():
-            scores[name] = {e.qid: value for (_, e), value in zip(pairs, column.values)}
+        first, *later = (_computed_scores(part, absent) for part in (run, *run.repeats()))
+        for name, column in first.items():
+            values = average(name, [*column], [*column.values()], later)
+            scores[name] = dict(zip(column, values))
     return scores
+
+
+def _computed_scores(run: RunFolder, names: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    """Metric → question id → score, computed from the episodes of one repeat."""
+    pairs = list(ended_pairs(run))
+    return {
+        name: {e.qid: value for (_, e), value in zip(pairs, column.values)}
+        for name, column in score_metrics(names, pairs).items()
+    }
 
 
 def ended_pairs(run: RunFolder) -> Iterator[Pair]:
@@ -174,7 +205,7 @@ def run_mean(run: RunFolder, by: Measure) -> Estimate:
     clusters = find_clusters(examples)
     if is_timed(by.name):
         clusters = timed_clusters(clusters, [stored_timings(run)])
-    return means_over(qids, scores, clusters, by.bounds)[by.name]
+    return means_over(qids, scores, clusters, by.bounds, largest_watched([run]))[by.name]
 
 
 def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:
@@ -184,24 +215,43 @@ def scored_by_all(columns: Iterable[Scores], qids: Sequence[str]) -> list[str]:
 
 
 def means_over(
-    qids: Sequence[str], columns: Mapping[str, Scores], clusters: Clusters, bounds: Bounds
+    qids: Sequence[str],
+    columns: Mapping[str, Scores],
+    clusters: Clusters,
+    bounds: Bounds,
+    largest: int | None = None,
 ) -> dict[str, Estimate]:
-    """Column → its mean over these questions. ``bounds``: the (lowest, highest) value of every column."""
+    """Column → its mean over these questions. ``bounds``: the (lowest, highest) value of every column; ``largest``: see
+    ``largest_watched``."""
     values = {name: [column.get(qid) for qid in qids] for name, column in columns.items()}
-    return means(values, clusters.labels(qids), dict.fromkeys(columns, bounds))
+    return means(values, clusters.labels(qids), dict.fromkeys(columns, bounds), largest)
+
+
+def largest_watched(runs: Sequence[RunFolder]) -> int | None:
+    """Return the questions of the largest article, if a run ended when it was decided; None otherwise."""
+    rules = [rule for run in runs if (rule := run.description().stopping) is not None]
+    return max((rule.largest for rule in rules), default=None)
 
 
 def _summary(run: RunFolder, examples: Sequence[Example], common: Set[str]) -> ComparedRun:
     """Summarise a run with its ``examples``; ``common``: the ids of the shared questions."""
     heads = {qid: head for qid, head in run.heads().items() if qid in common}
     failed = sum(bool(head.error) for head in heads.values())
-    return ComparedRun(run.name, len(examples) - len(common), failed, len(common) - len(heads))
+    repeats = 1 + len(run.repeats())
+    unfinished = len(common) - len(heads)
+    return ComparedRun(run.name, len(examples) - len(common), failed, unfinished, repeats)
 
 
 def _against(
-    columns: Mapping[str, Scores], scored: Sequence[str], by: Measure, clusters: Clusters
+    columns: Mapping[str, Scores],
+    scored: Sequence[str],
+    by: Measure,
+    clusters: Clusters,
+    level: float,
+    largest: int | None,
 ) -> dict[str, PairedComparison]:
-    """Compare each later run with the first. ``columns``: run → its scores; ``scored``: the questions to use."""
+    """Compare each later run with the first. ``columns``: run → its scores; ``scored``: the questions to use; ``largest``:
+    see ``largest_watched``."""
     (_, first), *others = [
         (run, {qid: column.get(qid) for qid in scored}) for run, column in columns.items()
     ]
@@ -213,6 +263,9 @@ def _against(
             higher_is_better=by.higher_is_better is not False,
             clusters=clusters.of,
             comparisons=len(others),
+            level=level,
+            bounds={by.name: by.bounds},
+            largest=largest,
         )
         for _, scores in others
     ]

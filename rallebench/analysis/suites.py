@@ -44,7 +44,7 @@ def differences(
     workspace: WorkspaceFolder, first: StoredExperiment, other: StoredExperiment
 ) -> Table:
     """Return the differences of means (``other`` minus ``first``) per part and metric, over the questions that both
-    have scored. All rows count as comparisons of one sign-flip test over articles, with Holm's p and Bonferroni
+    have scored. All rows count as comparisons of one test over articles, with Holm's p and Bonferroni
     intervals.
     """
     sides: dict[tuple[str, str], Sides] = {}
@@ -75,7 +75,7 @@ def paired_table(
     """
     points = " in points of 100" if unit == 100 else ""
     note = (
-        f"{what}{points}, over the questions that both have scored. Interval and p come from one sign-flip test over articles "
+        f"{what}{points}, over the questions that both have scored. Interval and p come from one test over articles "
         f"and count {len(pairs)} comparison{'s' * (len(pairs) != 1)}: p by Holm, the intervals, which hold together at 95 %, by Bonferroni. "
         f"Below {LEVEL} a difference is shown."
     )

@@ -77,14 +77,14 @@ def differences(compared: Comparison) -> Table:
             pair.p,
             pair.corrected,
             *(pair.wins, pair.ties, pair.losses),
-            pair.needed,
+            str(pair.needed) if pair.needed else None,
         )
         for run, pair in compared.against.items()
     )
     caveats = f" Beware: {about.traps}" if about.traps else ""
     note = (
         f"{about.label} against {compared.sides[0].name}, {compared.test} Questions needed: to see this difference with 80 % "
-        f"power at the 5 % level. {about.label}: {about.definition}{caveats}"
+        f"power at the 5 % level, and for both ends of its interval. {about.label}: {about.definition}{caveats}"
     )
     columns: tuple[Column | str, ...] = (
         "run",
@@ -92,7 +92,8 @@ def differences(compared: Comparison) -> Table:
         Column("difference", "delta"),
         Column("p", "p"),
         Column("p, corrected", "p"),
-        *(Column(label, "count") for label in (more, "equal", less, "questions needed")),
+        *(Column(label, "count") for label in (more, "equal", less)),
+        Column("questions needed", "text"),
     )
     units = dict.fromkeys(range(len(rows)), compared.measure.unit)
     return Table("", columns, rows, note=note, units=units)

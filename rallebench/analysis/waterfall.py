@@ -10,6 +10,8 @@ A question belongs to the first stage that applies:
 * The answer is right, although the gold pages were in no prompt.
 * The answer is right and supported.
 
+An unanswerable question has two stages: the answer declines, or it does not.
+
 A closed-book chain retrieves nothing, so only its answer can lose a question. A chain without an answer succeeds once
 the gold pages are retrieved.
 
@@ -80,7 +82,7 @@ def waterfall(
     """Assign every episode to a stage. ``corpus_pages``: all page ids of the searched corpora; None if unknown."""
     episodes = list(episodes)
     by_qid = {example.question.qid: example for example in examples}
-    long = _are_long(examples)
+    long = are_long(examples)
     placed = tuple(
         _place(episode, by_qid[episode.qid], corpus_pages, long)
         for episode in episodes
@@ -90,7 +92,8 @@ def waterfall(
     return Waterfall(placed, corpus_pages is not None, any(map(_retrieves, episodes)), imported)
 
 
-def _are_long(examples: Sequence[Example]) -> bool:
+def are_long(examples: Sequence[Example]) -> bool:
+    """Return whether the gold answers are too long for exact match."""
     lengths = [
         min(len(answer.split()) for answer in e.gold.answers) for e in examples if e.gold.answers
     ]
@@ -138,6 +141,8 @@ def _stage(
     sets = [pages for pages in gold.provenance if pages]
     if episode.error:
         return "failed"
+    if gold.unanswerable and has_answer(episode):
+        return "declined" if METRICS["em"](episode, gold) == 1.0 else "not_declined"
     if not gold.answers and not sets:
         return "unanswerable"
     retrieved = [hit.passage for hit in episode.hits]
@@ -265,13 +270,11 @@ def run_waterfall(
     )
 
 
-def lost_counts(run: RunFolder, workspace: WorkspaceFolder) -> dict[str, float]:
-    """Stage → number of questions lost, and ``corpus_known`` as 0 or 1; {} if the run is unreadable.
-
-    Used to log finished runs, so corpora of more than MOST_PASSAGES passages are not read.
+def quick_waterfall(run: RunFolder, workspace: WorkspaceFolder) -> Waterfall | None:
+    """Return the waterfall of a finished run without reading corpora of more than MOST_PASSAGES passages; None if the run is
+    unreadable.
     """
     try:
-        result = run_waterfall(run, workspace, at_most=MOST_PASSAGES)
+        return run_waterfall(run, workspace, at_most=MOST_PASSAGES)
     except RalleError:
-        return {}
-    return {**result.counts(), "corpus_known": float(result.corpus_known)}
+        return None

@@ -8,9 +8,10 @@ from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from rallebench.api.dataset_editor import DatasetEditor
 from rallebench.api.listing import Listing, TableRepr
-from rallebench.api.progress import drain, last
-from rallebench.api.questions import Dataset
+from rallebench.api.progress import drain, follow, last
+from rallebench.api.questions import Dataset, expand
 from rallebench.api.wording import in_python
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import UsageError
@@ -85,18 +86,21 @@ class WorkspaceData:
         track: bool = True,
         tracking_uri: str | None = None,
         allow_python: bool = False,
+        mcp_servers: str | Path | None = None,
         base_settings: str | Path | None = None,
     ) -> None:
         """Open or make the workspace in the folder ``path``.
 
         ``progress``: False shows no bars and logs no warnings; None shows bars in a terminal and in a notebook. ``track``:
         log runs to MLflow, by default in the folder, else at ``tracking_uri``. ``allow_python``: let agents run programs
-        written by a model. ``base_settings``: the folder of RaLLe's base settings.
+        written by a model. ``mcp_servers``: the file of MCP servers whose tools agents may call. ``base_settings``: the
+        folder of RaLLe's base settings.
         """
         self.progress, self.track = progress, track
         self._workbench: Workbench | None = Workbench(
             Path(path).expanduser(),
             base_settings=Path(base_settings) if base_settings else None,
+            mcp_servers=Path(mcp_servers).expanduser() if mcp_servers else None,
             tracking_uri=tracking_uri,
             allow_python=allow_python,
         )
@@ -150,20 +154,31 @@ class WorkspaceData:
         name: str,
         *,
         format: str = "",
+        columns: Mapping[str, str] | None = None,
         page_map: str | Path | None = None,
         skip_bad: bool = False,
+        encoding: str = "",
     ) -> ImportSummary:
-        """Import a corpus under a name: a folder of documents, a file, or an archive of them.
+        """Import a corpus under a name: a folder of documents, a file, an archive of them, or a name of the Hugging Face hub, such as
+        ``"hf:OWNER/NAME?split=train"``.
 
-        ``format``: detected by default. ``page_map``: a file from passage ids to page ids. ``skip_bad``: leave bad rows
-        out and count them instead of raising a RalleError. Unchanged files are not read twice.
+        ``format``: detected by default. ``columns``: for a table whose names do not tell, as in
+        ``{"text": "body", "id": "key"}``; the roles are id, text, title, page and url. ``page_map``: a file from passage ids to page
+        ids. ``skip_bad``: leave bad rows out and count them instead of raising a RalleError. ``encoding``: of the text, detected by
+        default. Unchanged files are not read twice.
 
         >>> ws.import_corpus("docs/", name="docs")  # doctest: +SKIP
         ImportSummary(name='docs', rows=371, skipped=0, problems=(), warnings=())
         """
         pages = Path(page_map).expanduser() if page_map else None
         work = self._bench.data.import_corpus(
-            name, Path(source).expanduser(), form=format, page_map=pages, skip_bad=skip_bad
+            name,
+            expand(source),
+            form=format,
+            columns=columns,
+            page_map=pages,
+            skip_bad=skip_bad,
+            encoding=encoding,
         )
         card = last(work, f"import {name}", self.progress)
         problems = tuple(problem.message for problem in card.problems)
@@ -176,34 +191,66 @@ class WorkspaceData:
         name: str,
         *,
         format: str = "",
+        columns: Mapping[str, str] | None = None,
         sample: int | None = None,
         seed: int = 42,
         skip_bad: bool = False,
+        encoding: str = "",
     ) -> ImportSummary:
-        """Import questions under a name, in any known format, all of them or a ``sample`` drawn by ``seed``."""
-        dataset = self._bench.data.import_dataset(
+        """Import questions under a name, in any known format, all of them or a ``sample`` drawn by ``seed``.
+
+        ``source``: a file, a folder, an archive, or a name of the Hugging Face hub, such as
+        ``"hf:rajpurkar/squad_v2?split=validation"``. The notes of the import keep the commit.
+        ``columns``: for a table whose names do not tell, as in ``{"question": "q", "answer": "answers.text"}``; the roles
+        are question, answer, answers, page, id, group and unanswerable.
+        """
+        work = self._bench.data.import_dataset(
             name,
-            Path(source).expanduser(),
+            expand(source),
             form=format,
+            columns=columns,
             sample=sample or 0,
             seed=seed,
             skip_bad=skip_bad,
+            encoding=encoding,
         )
+        dataset = last(work, f"import {name}", self.progress)
         problems = tuple(problem.message for problem in dataset.problems)
         return ImportSummary(name, dataset.questions, dataset.skipped, problems, dataset.warnings)
 
     @in_python
     def dataset(
-        self, source: str | Path | Iterable[str | Mapping[str, object] | Example], *, name: str = ""
+        self,
+        source: str | Path | Iterable[str | Mapping[str, object] | Example],
+        *,
+        name: str = "",
+        columns: Mapping[str, str] | None = None,
     ) -> Dataset:
         """Return a dataset of this workspace by its name; a path or a list as for ``load_dataset``."""
-        return self._dataset(source, name)
+        return self._dataset(source, name, columns)
 
     def _dataset(
-        self, source: str | Path | Iterable[str | Mapping[str, object] | Example], name: str = ""
+        self,
+        source: str | Path | Iterable[str | Mapping[str, object] | Example],
+        name: str = "",
+        columns: Mapping[str, str] | None = None,
     ) -> Dataset:
-        own_name, examples, reference = read_dataset(self._bench.workspace.path, source)
+        work = read_dataset(self._bench.workspace.path, source, columns)
+        own_name, examples, reference = follow(work, "read", self.progress)
         return Dataset(name or own_name, examples, "" if name else reference)
+
+    @in_python
+    def edit_dataset(self, name: str, *, copy_of: str | Path = "") -> DatasetEditor:
+        """Return the editor of a dataset: it adds, changes and deletes questions, and undoes edits.
+
+        ``copy_of``: a dataset, by name or path, that is copied under the new name first. Datasets that come with rallebench or
+        lie elsewhere can only be edited as a copy.
+
+        >>> ws.edit_dataset("my-qa", copy_of="starter-qa").change("qa-001", answers=["Bode"])  # doctest: +SKIP
+        """
+        if copy_of:
+            last(self._bench.edits.copy(str(copy_of), name), f"copy {copy_of}", self.progress)
+        return DatasetEditor(lambda: self._bench, name)
 
     @in_python
     def build_index(
@@ -217,6 +264,7 @@ class WorkspaceData:
         format: str = "",
         page_map: str | Path | None = None,
         source: str | Path | None = None,
+        ids: str | Path | None = None,
         **parameters: object,
     ) -> ImportSummary:
         """Build an index over a corpus; an equal one is not built again.
@@ -224,8 +272,8 @@ class WorkspaceData:
         ``corpus``: the name of an imported one, or a file or folder. ``kind``: see ``list("indexes")``. ``name``: by
         default ``CORPUS-KIND``. ``encoder``: makes the vectors, if the kind has any. ``chunking``: the name of a preset
         (kilt, barag, crud), a mapping such as ``{"size": 100, "unit": "words"}``, None for whole documents, or "default",
-        which splits documents between sentences. ``source``: vectors or an index of another program over the same corpus.
-        ``parameters``: settings of the kind, such as ``k1=1.2``.
+        which splits documents between sentences. ``source``: vectors or an index of another program over the same corpus;
+        ``ids``: a file with their passage ids, if the order is another. ``parameters``: settings of the kind, such as ``k1=1.2``.
 
         >>> ws.build_index("docs", kind="bm25", k1=1.2)  # doctest: +SKIP
         ImportSummary(name='docs-bm25', rows=371, skipped=0, problems=(), warnings=())
@@ -247,6 +295,7 @@ class WorkspaceData:
             page_map=Path(page_map).expanduser() if page_map else None,
             parameters=parameters,
             source=Path(source).expanduser() if source else None,
+            ids=Path(ids).expanduser() if ids else None,
         )
         manifest = last(work, f"build {name}", self.progress)
         assert isinstance(manifest, Manifest)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import fields
 from textwrap import shorten
 
+from rallebench.core.live import heading
 from rallebench.core.terminal import visible
 from rallebench.core.types import Episode
 from rallebench.render import report
 from rallebench.views.reports import step_blocks
-from rallebench.views.steps import heading
 
 EXCERPT = 90
 """Characters of a reply in a printed episode."""
@@ -21,7 +21,7 @@ class AskedEpisode(Episode):
 
     def __repr__(self) -> str:
         lines = [
-            f"{number}. {heading(step)} ({'cached' if step.cached else f'{step.seconds:.2f} s'}): "
+            f"{number}. {heading(step.request)} ({'cached' if step.cached else f'{step.seconds:.2f} s'}): "
             f"{shorten(step.reply.text, EXCERPT)}"
             for number, step in enumerate(self.steps, 1)
         ]

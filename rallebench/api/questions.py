@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from rallebench.api.listing import TableRepr
+from rallebench.api.progress import follow
 from rallebench.api.wording import in_python
+from rallebench.core.hub_names import is_hub_name
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.services.questions import read_dataset
@@ -75,18 +77,27 @@ class Dataset(TableRepr, Sequence[Example]):
         return pd.DataFrame(columns, index=pd.Index([e.question.qid for e in self], name="qid"))
 
 
+def expand(source: str | Path) -> Path | str:
+    """Return a path with ``~`` replaced, or a name of the hub as it is."""
+    return str(source) if is_hub_name(source) else Path(source).expanduser()
+
+
 @in_python
 def load_dataset(
-    source: str | Path | Iterable[str | Mapping[str, object] | Example], *, name: str = ""
+    source: str | Path | Iterable[str | Mapping[str, object] | Example],
+    *,
+    name: str = "",
+    columns: Mapping[str, str] | None = None,
 ) -> Dataset:
-    """Return the dataset in a file or folder of any known format, of a name, or in a list of questions.
+    """Return the dataset in a file or folder of any known format, of a name, of a name of the Hugging Face hub
+    (``"hf:rajpurkar/squad_v2?split=validation"``), or in a list of questions.
 
     A list holds texts, records with ``question``, ``answers`` and ``page_id`` (or in KILT's form), or examples. ``name``: its
-    name in runs. A name is looked up among the datasets that come with rallebench, and in the workspace of the present
+    name in runs. ``columns``: for a table whose names do not tell, as in ``{"question": "q", "answer": "answers.text"}``. A name is looked up among the datasets that come with rallebench, and in the workspace of the present
     folder; ``Workspace.dataset`` knows those of another workspace. Raises RalleError for a bad row.
 
     >>> len(load_dataset("starter-qa"))
     222
     """
-    found_name, examples, reference = read_dataset(Path(), source)
-    return Dataset(name or found_name, examples, "" if name else reference)
+    own_name, examples, reference = follow(read_dataset(Path(), source, columns), "read", None)
+    return Dataset(name or own_name, examples, "" if name else reference)

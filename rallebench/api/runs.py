@@ -8,9 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rallebench.api.episodes import AskedEpisode, as_asked
+from rallebench.api.labels import LabelEditor
 from rallebench.api.listing import TableRepr
 from rallebench.api.wording import in_python
+from rallebench.core.corrections import LabelCorrection
+from rallebench.core.deciding import CONFIDENCE, MARGIN
 from rallebench.core.errors import UsageError
+from rallebench.core.gating import Gate
+from rallebench.core.repeats import RepeatReport
 from rallebench.core.run_results import (
     ComparedRuns,
     MetricDifference,
@@ -24,6 +29,8 @@ from rallebench.core.types import Chain
 from rallebench.render import html, text
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
+from rallebench.views.corrections import correct_runs
+from rallebench.views.gating import gate_runs
 from rallebench.views.run_results import (
     compare_runs,
     metric_estimates,
@@ -99,10 +106,37 @@ class Run(TableRepr):
         """Return whether every question was asked; otherwise run it again under its name."""
         return self._facts.complete
 
+    @property
+    @in_python
+    def repeats(self) -> RepeatReport:
+        """The spread of its metrics over repeats. Raises RalleError for a run without repeats."""
+        report = self._folder.report()
+        if report is None or report.repeats is None:
+            raise UsageError(
+                f"The run {self.name!r} was made without repeats; run it again under its name with a number of repeats."
+            )
+        return report.repeats
+
     @cached_property
     def questions(self) -> tuple[QuestionResult, ...]:
         """The questions in order, each with its answer, verdict, scores and cost."""
         return question_results(self._bench().workspace, self._folder)
+
+    @property
+    def labels(self) -> LabelEditor:
+        """The labels that people gave its answers, and the methods that give them."""
+        return LabelEditor(self._bench, self.name)
+
+    @in_python
+    def correct(self, grader: str, against: Run | None = None) -> LabelCorrection:
+        """Return the mean of a metric or of a judge's column, raw and corrected by people's labels; with ``against``, the
+        difference of this run from that one. Raises RalleError without labels or a range of the metric.
+
+        >>> run.correct("my-judge.score").corrected  # doctest: +SKIP
+        corrected 0.471 [0.402, 0.541], n = 80, 62 articles
+        """
+        runs = [self._folder] if against is None else [against._folder, self._folder]
+        return correct_runs(runs, grader)[-1]
 
     @in_python
     def episode(self, qid: str) -> AskedEpisode:
@@ -219,6 +253,29 @@ def compare(first: Run, *others: Run, metric: str = "") -> RunComparison:
     return RunComparison(compare_runs([run._folder for run in (first, *others)], metric))
 
 
+@in_python
+def gate(
+    new: Run,
+    base: Run,
+    metric: str = "",
+    margin: float = MARGIN,
+    confidence: float = CONFIDENCE,
+    common: bool = False,
+) -> Gate:
+    """Decide whether a run is worse than a base by more than ``margin``, in the units of ``metric``.
+
+    The paired interval at ``confidence`` decides: ``gate(new, base).passed`` if it lies above −margin. ``metric``: by
+    default the first common one of em, accuracy, f1 …. ``common``: compare only the questions that are the same in both.
+    Raises RalleError for runs that cannot be compared.
+
+    >>> gate(new, base, metric="em").outcome  # doctest: +SKIP
+    'undecided'
+    """
+    return gate_runs(
+        new._folder, base._folder, metric, margin=margin, confidence=confidence, common=common
+    )
+
+
 class RunList(TableRepr, tuple[RunSummary, ...]):
     """The runs of a workspace, the newest first."""
 
@@ -233,10 +290,13 @@ class RunList(TableRepr, tuple[RunSummary, ...]):
         return Table("", heads, rows)
 
     def to_pandas(self) -> pd.DataFrame:
-        """Return one row per run, indexed by name: title, dataset, state, done, total, errors, metric, mean, created."""
+        """Return one row per run, indexed by name: title, dataset, state, done, total, errors, metric, mean, created,
+        tags, note, experiment.
+        """
         import pandas as pd
 
-        names = ("title", "dataset", "state", "done", "total", "errors", "metric", "created")
+        names: tuple[str, ...] = ("title", "dataset", "state", "done", "total", "errors", "metric")
+        names += ("created", "tags", "note", "experiment")
         rows = [[getattr(row, name) for name in names] for row in self]
         frame = pd.DataFrame(
             rows, columns=list(names), index=pd.Index([row.name for row in self], name="run")

@@ -14,12 +14,16 @@ from rallebench.api.progress import follow
 from rallebench.api.questions import Dataset
 from rallebench.api.runs import Run, RunList
 from rallebench.api.wording import in_python
+from rallebench.core.deciding import CONFIDENCE, MARGIN, StoppingRule
 from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.gating import check_limits
+from rallebench.core.repeats import repeat_options
 from rallebench.core.runs import RunOptions
+from rallebench.core.spending_limit import spending_limit
 from rallebench.core.types import Chain, Example
 from rallebench.services import exchange
 from rallebench.services.experiments import WorkspaceRequest
-from rallebench.views import experiment_requests, run_list
+from rallebench.views import experiment_requests, run_columns
 from rallebench.views.run_requests import BenchmarkOptions, changed_chain, of_chain
 
 
@@ -107,6 +111,12 @@ class Workspace(WorkspaceData):
         seed: int = 0,
         batch_size: int | None = None,
         max_errors: int | None = None,
+        max_usd: float | None = None,
+        repeats: int = 1,
+        thresholds: Mapping[str, float] | None = None,
+        until_decided: Run | str | None = None,
+        margin: float = MARGIN,
+        confidence: float = CONFIDENCE,
         resume: bool = True,
         track: bool | None = None,
         llm: str | None = None,
@@ -119,7 +129,11 @@ class Workspace(WorkspaceData):
         ``ask``. ``dataset``: a name, a path, a ``Dataset``, or a list of questions as for ``load_dataset``. ``metrics``:
         names such as "em" and "recall@5", and judges with their model, "truthfulness:my-llm"; by default those that fit
         the gold. ``limit``: number of questions from the first on; ``sample``: number of questions drawn by ``seed``.
-        ``max_errors``: the run ends after more failed questions. ``name``: by default a new one. A run of that name with
+        ``max_errors``: the run ends after more failed questions. ``max_usd``: it stops with a ``StoppedError`` once new
+        calls of models have cost so many US dollars. ``repeats``: number of times that every question is asked if a model
+        samples; scores are then means, and ``run.repeats`` has their spread; ``thresholds``: metric → the score from which
+        an answer passes. ``until_decided``: an earlier run; whole articles are asked in a random order by ``seed``, and the run
+        ends once the anytime-valid interval of the difference, at ``confidence``, lies above or below −``margin``. ``name``: by default a new one. A run of that name with
         the same settings is continued: only missing questions are asked, and none if it is complete. With ``resume``
         false, or other settings, an existing name is an error.
 
@@ -142,6 +156,11 @@ class Workspace(WorkspaceData):
             seed=seed,
             track=self.track if track is None else track,
             examples=() if questions.reference else questions.examples,
+            budget=spending_limit(max_usd),
+            until=_stopping_rule(until_decided, margin, confidence),
+            repeats=repeat_options(
+                repeats, [f"{metric}={score}" for metric, score in (thresholds or {}).items()]
+            ),
         )
         changed = self._chain(chain, llm, retriever, settings)
         bench = self._bench
@@ -164,10 +183,13 @@ class Workspace(WorkspaceData):
         return run
 
     @in_python
-    def score(self, run: Run | str, metrics: Sequence[str]) -> Run:
-        """Score a stored run by further metrics or judges and return it. Its answers are not requested again."""
+    def score(self, run: Run | str, metrics: Sequence[str], *, max_usd: float | None = None) -> Run:
+        """Score a stored run by further metrics or judges and return it. Its answers are not requested again.
+
+        ``max_usd``: stops with a ``StoppedError`` once the judges have cost so many US dollars; the same call continues.
+        """
         name = run if isinstance(run, str) else run.name
-        work = self._bench.runs.rescore(name, _names(metrics))
+        work = self._bench.runs.rescore(name, _names(metrics), spending_limit(max_usd))
         result = follow(work, f"score {name}", self.progress)
         return Run(lambda: self._bench, name, result.warnings)
 
@@ -177,9 +199,13 @@ class Workspace(WorkspaceData):
         return Run(lambda: self._bench, name)
 
     @in_python
-    def runs(self) -> RunList:
-        """Return a line about every run of the workspace, the newest first."""
-        return RunList(run_list.rows(self._bench.workspace))
+    def runs(self, where: str = "", sort: str = "") -> RunList:
+        """Return a line about every run of the workspace, the newest first.
+
+        ``where``: a filter as on the page, such as ``"em<50 chain:starter -tag:night"``; ``sort``: a column, with "-"
+        before it for the largest first. Raises RalleError for an unknown column or a wrong term.
+        """
+        return RunList(run_columns.arrange_runs(self._bench.workspace, where, sort))
 
     @in_python
     def log(self, name: Run | str) -> None:
@@ -203,13 +229,16 @@ class Workspace(WorkspaceData):
         seed: int = 0,
         batch_size: int = 20,
         max_errors: int | None = None,
+        max_usd: float | None = None,
+        repeats: int = 1,
         track: bool | None = None,
         **settings: object,
     ) -> ExperimentRun:
         """Run a published benchmark and return its tables; see ``list("suites")``.
 
         ``llm``: the model, or several if the suite compares them. ``settings``: for the suite, such as ``data="rgb"`` or
-        ``noise=[0, 0.4]``. ``name``: an existing name continues that experiment with its missing parts.
+        ``noise=[0, 0.4]``. ``name``: an existing name continues that experiment with its missing parts. ``max_usd``: as
+        in ``run``, for all its runs and judges together. ``repeats``: as in ``run``, for each of its runs.
 
         >>> ws.experiment("rgb-noise", llm="my-llm", data="rgb", noise=[0, 0.4])  # doctest: +SKIP
         """
@@ -225,7 +254,13 @@ class Workspace(WorkspaceData):
             seed=seed,
             allow_python=self._bench.allow_python,
         )
-        return self._perform(request, batch_size, max_errors, track)
+        options = RunOptions(
+            batch_size,
+            max_errors,
+            budget=spending_limit(max_usd),
+            repeats=repeat_options(repeats),
+        )
+        return self._perform(request, options, track)
 
     @in_python
     def sweep(
@@ -242,13 +277,14 @@ class Workspace(WorkspaceData):
         seed: int = 0,
         batch_size: int = 20,
         max_errors: int | None = None,
+        max_usd: float | None = None,
         track: bool | None = None,
     ) -> ExperimentRun:
         """Run variants of a chain and compare them.
 
         ``vary``: field → values, such as ``{"k": [1, 3, 5], "llm": ["a", "b"]}``. ``strategy``: "one-factor" varies one
         field at a time, "grid" runs all combinations. ``metric``: decides which variant is best. ``name``: an existing
-        name continues that sweep.
+        name continues that sweep. ``max_usd``: as in ``run``, for all variants together.
 
         >>> ws.sweep("starter", "starter-qa", {"k": [1, 3, 5]}, name="ks")  # doctest: +SKIP
         """
@@ -270,17 +306,17 @@ class Workspace(WorkspaceData):
             limit=limit,
             seed=seed,
         )
-        return self._perform(request, batch_size, max_errors, track)
+        options = RunOptions(batch_size, max_errors, budget=spending_limit(max_usd))
+        return self._perform(request, options, track)
 
     def _perform(
         self,
         request: WorkspaceRequest,
-        batch_size: int,
-        max_errors: int | None,
+        options: RunOptions,
         track: bool | None,
     ) -> ExperimentRun:
         bench = self._bench
-        options = RunOptions(batch_size, max_errors, track=self.track if track is None else track)
+        options = replace(options, track=self.track if track is None else track)
         result = follow(
             bench.experiments.run(request, options),
             request.name,
@@ -294,6 +330,13 @@ class Workspace(WorkspaceData):
 def _names(names: Sequence[str]) -> tuple[str, ...]:
     """The names in a list, or in a text with one name."""
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _stopping_rule(base: Run | str | None, margin: float, confidence: float) -> StoppingRule | None:
+    if base is None:
+        return None
+    check_limits(margin, confidence)
+    return StoppingRule(base if isinstance(base, str) else base.name, "", margin, confidence)
 
 
 def _setting_text(value: object) -> str:

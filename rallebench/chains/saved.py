@@ -10,11 +10,11 @@ from pydantic import Field
 
 from rallebench.core.entries import MAX_ACTIONS, Strict, parse_entry
 from rallebench.core.errors import UsageError
-from rallebench.core.files import write_json
+from rallebench.core.files import read_json, write_json
 from rallebench.core.formats import read_format
 from rallebench.core.json_values import JsonValue
 from rallebench.core.settings import Setting
-from rallebench.core.types import Action, Chain, Json
+from rallebench.core.types import Action, Chain, Json, digest
 
 CHAIN_FORMAT: Literal["rallebench-chain/1"] = "rallebench-chain/1"
 MAX_K = 10_000
@@ -127,6 +127,30 @@ def save_version(chain: Chain, path: Path) -> None:
     save_chain(chain_from_json(_read(old, path)), folder / f"{since}.json")
     for file in sorted(folder.glob("*.json"))[:-MOST_VERSIONS]:
         file.unlink()
+
+
+def read_version_names(chains: Path, chain: str) -> dict[str, str]:
+    """Return the names that a person gave to versions of a chain: digest of the actions → name."""
+    file = _names_file(chains, chain)
+    names = read_json(file) if file.is_file() else {}
+    return {key: str(name) for key, name in names.items()} if isinstance(names, dict) else {}
+
+
+def name_version(chains: Path, chain: Chain, name: str) -> None:
+    """Give a version of a chain a name; '' removes it."""
+    names = read_version_names(chains, chain.name) | {version_key(chain): name}
+    file = _names_file(chains, chain.name)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_json(file, {key: value for key, value in names.items() if value})
+
+
+def version_key(chain: Chain) -> str:
+    """Return a digest of a chain's actions, by which its version has a name."""
+    return digest([action_to_json(action) for action in chain.actions])[:24]
+
+
+def _names_file(chains: Path, chain: str) -> Path:
+    return chains / VERSIONS / f"{chain}.names.json"
 
 
 def _read(raw: bytes, path: Path) -> object:

@@ -127,6 +127,8 @@ def _error(refusal: TemplateRefused, template: str, variables: Iterable[str]) ->
     known = listing([clip(str(name)) for name in variables])
     sentence = f"Template{place}: {refusal.message}; the variables are {known or 'none here'}."
     # one printable line: a template may contain a lone surrogate
-    return TemplateError(
+    error = TemplateError(
         " ".join(sentence.split()).encode("utf-8", "backslashreplace").decode("utf-8")
     )
+    error.at = refusal.at
+    return error

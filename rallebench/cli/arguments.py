@@ -10,9 +10,13 @@ from pathlib import Path
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow
 from rallebench.cli.verbs import Result
+from rallebench.core.deciding import StoppingRule
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import PILOT_QUESTIONS
-from rallebench.core.spending_limit import SpendingLimit
+from rallebench.core.gating import check_limits
+from rallebench.core.hub_names import is_hub_name
+from rallebench.core.repeats import RepeatOptions, repeat_options
+from rallebench.core.spending_limit import SpendingLimit, spending_limit
 from rallebench.core.text import split_names
 from rallebench.render.experiments import plan_blocks
 from rallebench.services import experiment_jobs
@@ -30,6 +34,15 @@ PLAN = (
 """Flag that prints the plan of an experiment instead of running it; see :func:`show_plan`."""
 
 
+def read_source(text: str) -> Path | str:
+    """Return a path, or a name of the hub as it is.
+
+    >>> read_source("hf:squad"), read_source("a/b.csv").as_posix()
+    ('hf:squad', 'a/b.csv')
+    """
+    return text if is_hub_name(text) else Path(text)
+
+
 def names_agent(args: argparse.Namespace) -> bool:
     """Return whether the flags name an agent rather than a chain. Raises UsageError for both or neither."""
     if args.workflow:
@@ -38,9 +51,9 @@ def names_agent(args: argparse.Namespace) -> bool:
         return True
     if not args.chain:
         raise UsageError("Name a chain with --chain, or an agent with --workflow and --env.")
-    if args.env or args.allow_python:
+    if args.env or args.allow_python or args.mcp_servers:
         raise UsageError(
-            "--env and --allow-python belong to a --workflow; leave them out for a chain."
+            "--env, --allow-python and --mcp-servers belong to a --workflow; leave them out for a chain."
         )
     return False
 
@@ -61,9 +74,31 @@ def read_part(args: argparse.Namespace) -> tuple[int | None, bool]:
     return args.sample, True
 
 
+def read_stopping_rule(args: argparse.Namespace) -> StoppingRule | None:
+    """Return the rule of ``--until-decided``, or None. Raises UsageError."""
+    if not args.until_decided:
+        if args.against:
+            raise UsageError("--against belongs to --until-decided; add it, or compare afterwards.")
+        return None
+    if not args.against:
+        raise UsageError(
+            "--until-decided needs --against BASE, an earlier run on the same dataset."
+        )
+    check_limits(args.margin, args.confidence)
+    return StoppingRule(args.against, args.metric, args.margin, args.confidence)
+
+
 def read_budget(args: argparse.Namespace) -> SpendingLimit | None:
     """Return the spending limit of ``--max-usd``, or None. Raises UsageError."""
-    return None if args.max_usd is None else SpendingLimit(args.max_usd)
+    return spending_limit(args.max_usd)
+
+
+def read_repeats(args: argparse.Namespace) -> RepeatOptions:
+    """Return the options of ``--repeats`` and ``--threshold``. Raises UsageError."""
+    options = repeat_options(args.repeats, args.threshold)
+    if options.thresholds and options.number == 1:
+        raise UsageError("--threshold goes with --repeats: give a number of repeats above 1.")
+    return options
 
 
 def show_plan(

@@ -38,7 +38,7 @@ def ask(args: argparse.Namespace) -> Result:
         agent = workbench.asking.agent(*parts, retriever=args.retriever or "")
     answerer = agent or changed_chain(workspace, args.chain, args.llm, args.retriever, args.set)
     episode = follow(workbench.asking.answer(args.question, answerer))
-    value = answers.show_answer(episode, answerer, workbench.models.prices())
+    value = answers.show_answer(episode, answerer, workbench.models.prices_of_use())
     return Result(value.to_json(), ("\n\n".join(_parts(value)),))
 
 

@@ -28,7 +28,7 @@ KEYS = ("name", "maker", "folder", "files", "counts", "notes")
         flag(
             "--articles",
             "PATH",
-            "a folder (.txt, .md, .html, .pdf), a JSON-lines list, a corpus by name or file, or a MediaWiki dump (.xml, .xml.bz2)",
+            "a folder of documents (.txt, .md, .html, .pdf, .docx …), a JSON-lines list, a corpus by name or file, or a MediaWiki dump (.xml, .xml.bz2)",
             default="",
         ),
         flag("--name", "N", "the dataset's; the same name again continues", default=""),

@@ -9,6 +9,7 @@ from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.comparison import Comparison, PairedComparison
+from rallebench.core.corrections import Corrections, correction_table
 from rallebench.core.numbers import independence
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Table
@@ -52,7 +53,8 @@ def compare(args: argparse.Namespace) -> Result:
     )
     for warning in value.warnings:
         say(f"Warning: {warning}")
-    return Result(compared.to_json(), (*blocks, costs.beside(names, compared.costs)))
+    labelled = _corrections(compared.corrected)
+    return Result(compared.to_json(), (*blocks, *labelled, costs.beside(names, compared.costs)))
 
 
 def _pair(compared: comparing.RunsBesideFirst, pair: PairedComparison) -> Iterator[str]:
@@ -63,10 +65,11 @@ def _pair(compared: comparing.RunsBesideFirst, pair: PairedComparison) -> Iterat
     same = "ties" if known else "equal on"
     yield f"{pair.metric} on {pair.n} questions: {a} {pair.a:.4f}, {b} {pair.b:.4f}"
     ends = interval(pair.gap, "delta", note=pair.note)
-    yield f"difference {pair.difference:+.4f}  {ends}  p {text(pair.p, 'p')}"
+    p = "holds whenever one stops" if pair.watched else f"p {text(pair.p, 'p')}"
+    yield f"difference {pair.difference:+.4f}  {ends}  {p}"
     yield independence(value.clusters.counts, pair.n)
     yield f"{b} {more} {pair.wins}, {same} {pair.ties}, {less} {pair.losses}"
-    yield f"questions needed to see this difference: {pair.needed or 'there is none'}"
+    yield f"questions needed to see this difference: {pair.needed or 'unknown'}"
     yield from _definition(value)
     if compared.over_all:
         first, second = compared.over_all
@@ -77,6 +80,14 @@ def _pair(compared: comparing.RunsBesideFirst, pair: PairedComparison) -> Iterat
         )
     if flipped := pair.flipped_ids:
         yield f"flipped: {', '.join(flipped[:MOST_FLIPPED])}{' …' * (len(flipped) > MOST_FLIPPED)}"
+
+
+def _corrections(value: Corrections) -> Iterator[Table | str]:
+    """Yield the metric raw and corrected by labels side by side."""
+    if value.corrections:
+        yield correction_table(value.corrections)
+    if value:
+        yield "\n".join(value.sentences)
 
 
 def _definition(compared: Comparison) -> list[str]:

@@ -16,7 +16,7 @@ from rallebench.views import catalog
 
 @VERBS.register(
     "export",
-    about="write a run as TREC run, qrels, KILT predictions, R-Eval's log, JSON lines or CSV",
+    about="write a run as TREC, MS MARCO or ranx run, qrels, predictions of KILT or SQuAD, R-Eval's log, JSON lines or CSV",
     example="rallebench export my-run --format trec --out my-run.trec",
     order=8.5,
     flags=(

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.deciding import CONFIDENCE
+from rallebench.core.deciding import MARGIN as LOSS
+
 
 @dataclass(frozen=True, slots=True)
 class Flag:
@@ -64,6 +67,13 @@ LIMIT = (
     ),
 )
 """Flags that select part of a dataset; see :func:`arguments.read_part`."""
+COLUMNS = flag(
+    "--columns",
+    "ROLE=COLUMN,…",
+    "of a table whose names do not tell, such as question=q,answer=a,page=source or text=body,id=key; nested: answers.text",
+    default="",
+)
+"""Flag that gives the columns of a table their roles; see :func:`core.columns.parse_columns`."""
 MAX_USD = flag(
     "--max-usd",
     "USD",
@@ -71,6 +81,21 @@ MAX_USD = flag(
     type=float,
 )
 """Flag that limits spending; see :func:`arguments.read_budget`."""
+REPEATS = (
+    flag(
+        "--repeats",
+        "N",
+        "ask every question N times where a model samples; scores are means, with pass@k and pass^k",
+        type=int,
+        default=1,
+    ),
+    many(
+        "--threshold",
+        "METRIC=SCORE",
+        "with --repeats: the score from which an answer passes, of a metric other than 0 and 1",
+    ),
+)
+"""Flags that repeat questions; see :func:`arguments.read_repeats`."""
 MLFLOW = (switch("--no-mlflow"), flag("--tracking-uri", "URI"))
 """Flags for logging to MLflow."""
 OVERRIDES = (
@@ -79,6 +104,23 @@ OVERRIDES = (
     settings("k=10, temperature=0.2, 2.max_tokens=32 …"),
 )
 """Flags that change a chain before it runs."""
+ARRANGED = (
+    flag(
+        "--where",
+        "FILTER",
+        "only names that fit, such as 'em<50 chain:starter -tag:night' (docs/page.md has the terms)",
+        default="",
+    ),
+    flag("--sort", "COLUMN", "in this order; --sort=-em puts the largest first", default=""),
+)
+"""Flags that filter and sort a list; see :mod:`core.list_filter`."""
+MCP_SERVERS = flag(
+    "--mcp-servers",
+    "FILE",
+    "MCP servers whose tools agents may call, as environments mcp:NAME (docs/agents.md has the format)",
+    type=Path,
+)
+"""Flag that names the file of MCP servers."""
 AGENT = (
     flag(
         "--workflow",
@@ -90,6 +132,7 @@ AGENT = (
         "--allow-python",
         "let a workflow run programs that the model writes (docs/agents.md says what holds them)",
     ),
+    MCP_SERVERS,
 )
 """Flags that select an agent instead of a chain."""
 ALLOWED_HOST = many(
@@ -97,3 +140,32 @@ ALLOWED_HOST = many(
     "HOST[:PORT]",
     "another name of this server, such as that of a proxy before it; may be given several times",
 )
+
+MARGIN = (
+    flag(
+        "--metric",
+        "M",
+        "default: the first of em, accuracy, f1, … that both have, or of their suite's own",
+        default="",
+    ),
+    flag(
+        "--margin",
+        help="the greatest tolerated loss, in the metric's units (default: %(default)s)",
+        type=float,
+        default=LOSS,
+    ),
+    flag(
+        "--confidence",
+        help="of the two-sided interval (default: %(default)s)",
+        type=float,
+        default=CONFIDENCE,
+    ),
+)
+"""Flags of the decision whether a run is worse than another."""
+
+UNTIL_DECIDED = (
+    switch("--until-decided", "end once the comparison with the run --against is decided"),
+    flag("--against", "BASE", "the run that it must not be worse than", default=""),
+    *MARGIN,
+)
+"""Flags of a run that may end early; see :func:`arguments.read_stopping_rule`."""

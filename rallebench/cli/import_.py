@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import Paced, drain, say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.columns import parse_columns
 from rallebench.core.errors import UsageError
-from rallebench.services import exchange
-from rallebench.services.exchange import ImportedCounts
+from rallebench.core.hub_names import FORM, is_hub_name
+from rallebench.services import counted_imports, exchange
+from rallebench.services.counted_imports import ImportedCounts
 from rallebench.services.workbench import Workbench
 from rallebench.views import catalog, library
 
@@ -27,15 +30,27 @@ FORMATS = (
     example="rallebench import wiki.tsv --kind corpus --name wiki --page-map pages.json",
     order=2,
     flags=(
-        flag("source", "FILE", "a file, or a folder of documents or tables", type=Path),
+        flag(
+            "source",
+            "FILE|hf:NAME",
+            f"a file, a folder of documents or tables, or a dataset of the Hugging Face hub: {FORM}",
+            type=arguments.read_source,
+        ),
         flag("--kind", choices=("corpus", "dataset", "predictions", "scholars"), required=True),
         flag("--name", "N", required=True),
         flag("--format", "F", FORMATS, default=""),
+        flags.COLUMNS,
         flag(
             "--page-map",
             "FILE",
             "passage id → page id: JSON, JSON lines, TSV or RaLLe's pickle",
             type=Path,
+        ),
+        flag(
+            "--encoding",
+            "E",
+            "corpus, dataset: the encoding of the text, such as gb18030 or cp1252 (default: detected)",
+            default="",
         ),
         switch("--skip-bad", "leave bad rows out and count them"),
         flag(
@@ -61,23 +76,32 @@ def import_(args: argparse.Namespace) -> Result:
         raise UsageError(
             f"--dataset and --system belong to --kind predictions; leave them out for a {args.kind}."
         )
+    if is_hub_name(args.source) and args.kind not in ("corpus", "dataset"):
+        raise UsageError(f"A name of the hub is a corpus or a dataset; give a file of {args.kind}.")
+    for name in ("encoding", "columns"):
+        if getattr(args, name) and args.kind not in ("corpus", "dataset"):
+            raise UsageError(
+                f"--{name} belongs to --kind corpus and dataset; leave it out for {args.kind}."
+            )
     value = IMPORTS[args.kind](open_workbench(args), args)
     problems = tuple(f"  {problem.message}" for problem in value.problems)
     counts = f"{value.name}: {value.rows} rows, {value.skipped} skipped"
     if gold := value.gold:
-        counts += f"; {gold.answers} with answers, {gold.pages} with gold pages, {gold.neither} with neither"
+        counts += f"; {gold.sentence}"
     warnings = (f"Warning: {sentence}" for sentence in value.warnings or ())
     return Result(value.to_json(), (counts, *problems, *warnings, *(value.notes or ())))
 
 
 def _corpus(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
-    progress = exchange.import_corpus(
+    progress = counted_imports.import_corpus(
         workbench.data,
         args.name,
         args.source,
         form=args.format,
+        columns=parse_columns(args.columns),
         page_map=args.page_map,
         skip_bad=args.skip_bad,
+        encoding=args.encoding,
     )
     value: ImportedCounts = drain(progress, Paced(later=True))
     if sentence := library.about_lengths(workbench.workspace, args.name):
@@ -88,17 +112,18 @@ def _corpus(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
 def _dataset(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
     if args.page_map:
         raise UsageError("A dataset has no --page-map; its records name their pages.")
-    value, note = exchange.import_dataset(
+    progress = counted_imports.import_dataset(
         workbench.data,
         args.name,
         args.source,
         form=args.format,
+        columns=parse_columns(args.columns),
         skip_bad=args.skip_bad,
         sample=args.sample or 0,
         seed=args.seed,
+        encoding=args.encoding,
     )
-    if note:
-        say(note)
+    value: ImportedCounts = drain(progress, Paced(later=True))
     return value
 
 
@@ -107,7 +132,7 @@ def _scholars(workbench: Workbench, args: argparse.Namespace) -> ImportedCounts:
         raise UsageError(
             "A scholar table has no --page-map, --format, --dataset or --system; its columns say what it holds."
         )
-    return exchange.import_scholar_table(
+    return counted_imports.import_scholar_table(
         workbench.workspace, args.name, args.source, skip_bad=args.skip_bad
     )
 

@@ -43,8 +43,14 @@ ENCODER = "minilm"
         flag(
             "--from",
             "PATH",
-            "vectors (.npmmap, .npy), a Faiss file or a DiskANN folder (FOLDER/PREFIX) over this corpus, instead of encoding",
+            "vectors (.npy, .npz, .npmmap, .fvecs, .bvecs, .fbin, .u8bin …), a Faiss file, or a folder of Pyserini or DiskANN (FOLDER/PREFIX) over this corpus, instead of encoding",
             dest="source",
+            type=Path,
+        ),
+        flag(
+            "--ids",
+            "FILE",
+            "of --from: the passage id of each vector, a line each or .npy, if they are not in the corpus's order",
             type=Path,
         ),
         flag(
@@ -96,6 +102,7 @@ def index(args: argparse.Namespace) -> Result:
         form=args.format,
         parameters=parse_settings(args.set),
         source=args.source,
+        ids=args.ids,
     )
     stage, paced = "", Paced()
     manifest: Manifest | None = None

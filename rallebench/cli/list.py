@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from rallebench.cli.flags import flag
+from rallebench.cli.flags import ARRANGED, MCP_SERVERS, flag
 from rallebench.cli.verbs import VERBS, Result
 from rallebench.core.errors import UsageError
 from rallebench.views import lists
@@ -28,6 +28,8 @@ from rallebench.views import lists
             "metrics whose whole card is printed, as: list metrics em recall@7",
             nargs="*",
         ),
+        *ARRANGED,
+        MCP_SERVERS,
     ),
 )
 def list_names(args: argparse.Namespace) -> Result:
@@ -40,7 +42,8 @@ def list_names(args: argparse.Namespace) -> Result:
         cards = [lists.whole_card(name) for name in args.names]
         texts = (f"{card.text()}\n" for card in cards)
         return Result({"metrics": [card.to_json() for card in cards]}, ("metrics:", *texts))
-    kinds = lists.listing(lists.open_workspace(args.workspace, args.base_settings), args.kind)
+    workspace = lists.open_workspace(args.workspace, args.base_settings, args.mcp_servers)
+    kinds = lists.listing(workspace, args.kind, args.where, args.sort)
     lines: list[str] = []
     for kind, rows in kinds.items():
         lines += ["", f"{kind}:"] if lines else [f"{kind}:"]

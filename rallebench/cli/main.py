@@ -27,7 +27,7 @@ from rallebench.core.terminal import VisibleFormatter, visible, visible_json
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped)."""
+    """Run one verb; return the exit code (0 done, 1 failed, 2 wrong request, 130 stopped; 3 and 4 of ``gate``)."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     if logging.lastResort is not None:  # prints warnings, because no logging is configured
         logging.lastResort.setFormatter(VisibleFormatter())
@@ -41,12 +41,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             removing_new_folders(args.workspace),
             contextlib.ExitStack() as args.ending,
         ):
+            args.stdout = out
             result = verb.value(args)
             if result is not None and (args.json or result.blocks):
                 print(_output_text(result, args.json), file=out)
         if result is not None and result.failure:
             raise BackendError(result.failure)
-        return 0
+        return 0 if result is None else result.exit_code
     except RalleError as error:
         print(visible(word_error(error)), file=sys.stderr)
         return error.exit_code

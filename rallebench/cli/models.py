@@ -86,7 +86,7 @@ def _ask(args: argparse.Namespace) -> Result:
     step = workbench.asking.ask_model(args.name, args.prompt)
     if step.reply.note:
         say(step.reply.note)
-    answer = show_step(step, workbench.models.prices())
+    answer = show_step(step, workbench.models.prices_of_use())
     return Result({"name": args.name, **answer.to_json()}, (answer.response,))
 
 

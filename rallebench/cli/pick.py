@@ -12,7 +12,7 @@ from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.backends import PagedRetriever
 from rallebench.core.errors import UsageError
 from rallebench.core.files import json_lines, write_text
-from rallebench.services.exchange import pick_questions
+from rallebench.services.counted_imports import pick_questions
 
 
 @VERBS.register(

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
-from rallebench.cli.printing import follow, follow_experiment
+from rallebench.cli.printing import Paced, drain, follow, follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.columns import parse_columns
 from rallebench.core.errors import StoppedError, UsageError
+from rallebench.core.hub_names import is_hub_name
 from rallebench.core.numbers import independence
 from rallebench.core.report import ClusterCounts, Estimate, RunReport
 from rallebench.core.run_results import EndingSummary
@@ -19,9 +20,11 @@ from rallebench.core.runs import PreparedRun, RunOptions, RunResult
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
+from rallebench.services import counted_imports
+from rallebench.services.import_previews import source_name
 from rallebench.services.runs import Runs
 from rallebench.services.workbench import Workbench
-from rallebench.views import run_requests
+from rallebench.views import repeats, run_requests
 from rallebench.views.run_requests import BenchmarkOptions
 from rallebench.views.run_views import FinishedRun, finished_run, interval_note, printed_metrics
 
@@ -33,17 +36,25 @@ from rallebench.views.run_views import FinishedRun, finished_run, interval_note,
     order=6,
     flags=(
         flag("--chain", "FILE|NAME", "a chain, or a folder of chains to run each"),
-        flag("--dataset", "FILE|NAME", "default: what RaLLe's file names, else starter-qa"),
+        flag(
+            "--dataset",
+            "FILE|NAME|hf:NAME",
+            "default: what RaLLe's file names, else starter-qa; a dataset of the hub is imported first",
+        ),
+        flags.COLUMNS,
         *flags.LIMIT,
         flag("--batch-size", "B", type=int),
         flag("--name", "RUN", default=""),
         switch(
-            "--resume", "continue the run --name; with --limit or --sample it grows to that number"
+            "--resume",
+            "continue the run --name as it began; with its chain and --limit or --sample it grows to that number",
         ),
         flag("--metrics", "M,…"),
         flag("--max-errors", "N", type=int),
         flags.MAX_USD,
         flag("--seed", type=int, default=0),
+        *flags.UNTIL_DECIDED,
+        *flags.REPEATS,
         *flags.MLFLOW,
         *flags.OVERRIDES,
         *flags.AGENT,
@@ -51,12 +62,13 @@ from rallebench.views.run_views import FinishedRun, finished_run, interval_note,
 )
 def run(args: argparse.Namespace) -> Result:
     """Benchmark a chain, each chain of a folder, or an agent."""
+    budget = arguments.read_budget(args)
     workbench = open_workbench(args)
     if args.resume and not args.name:
         raise UsageError("--resume needs --name RUN, the run to continue.")
     limit, sampled = arguments.read_part(args)
     options = BenchmarkOptions(
-        args.dataset,
+        _dataset(workbench, args),
         limit,
         args.batch_size,
         arguments.split_list(args.metrics),
@@ -67,9 +79,15 @@ def run(args: argparse.Namespace) -> Result:
         args.llm,
         args.retriever,
         tuple(args.set),
+        budget=budget,
+        until=arguments.read_stopping_rule(args),
+        repeats=arguments.read_repeats(args),
     )
     continued = {"run": args.name, "resume": args.resume}
-    if arguments.names_agent(args):
+    as_it_began = not (args.chain or args.workflow or args.dataset or limit or sampled)
+    if args.resume and as_it_began:
+        prepared = workbench.runs.resume(args.name)
+    elif arguments.names_agent(args):
         parts = arguments.agent_parts(args)
         agent = workbench.asking.agent(*parts, retriever=args.retriever or "", seed=args.seed)
         prepared = run_requests.of_flow(workbench.workspace, agent.flow, options, **continued)
@@ -77,11 +95,26 @@ def run(args: argparse.Namespace) -> Result:
         return _folder(workbench, args, files, options)
     else:
         prepared = run_requests.of_chain(workbench.workspace, args.chain, options, **continued)
-    budget = arguments.read_budget(args)
-    prepared = replace(prepared, options=replace(prepared.options, budget=budget))
     result = run_benchmark(workbench.runs, prepared)
     value = finished_run(workbench.workspace, result)
     return Result(value.to_json(), blocks(value))
+
+
+def _dataset(workbench: Workbench, args: argparse.Namespace) -> str | None:
+    """Return the dataset to ask. A table with ``--columns`` and a name of the hub are imported first."""
+    columns, reference = parse_columns(args.columns), args.dataset
+    if columns and reference is None:
+        raise UsageError("--columns belong to a file of questions; give it with --dataset.")
+    if reference is None or not (columns or is_hub_name(reference)):
+        return None if reference is None else str(reference)
+    source = arguments.read_source(reference)
+    name = source_name(source)
+    if not args.resume or name not in workbench.workspace.own_datasets():
+        drain(
+            counted_imports.import_dataset(workbench.data, name, source, columns=columns), Paced()
+        )
+        say(f"The questions are imported as the dataset {name}.")
+    return name
 
 
 def _folder(
@@ -96,7 +129,10 @@ def _folder(
         workbench.workspace, files, options, title=title, run=args.name, resume=args.resume
     )
     run_options = RunOptions(
-        max_errors=args.max_errors, track=options.track, budget=arguments.read_budget(args)
+        max_errors=args.max_errors,
+        track=options.track,
+        budget=options.budget,
+        repeats=options.repeats,
     )
     try:
         result = follow_experiment(workbench.experiments, request, run_options)
@@ -142,10 +178,13 @@ def blocks(value: FinishedRun) -> tuple[Table | str, ...]:
     head = (
         f"{result.run}: {report.n} questions, {report.n_errors} failed, {report.seconds or 0:.1f} s"
     )
+    if report.decided:
+        head += f"; {report.decided}"
     columns = (Column("  metric"), Column("mean"), Column("95 % interval"), Column("n", "count"))
     table = Table(head, columns, rows, note=independence(report.clusters, report.n))
     return (
         table,
+        *repeats.blocks(report.repeats),
         *printed.left_out,
         *_endings(value.endings),
         *(costs.blocks(report.cost) if report.cost else ()),

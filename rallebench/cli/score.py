@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rallebench.cli.arguments import split_list
-from rallebench.cli.flags import flag
+from rallebench.cli.arguments import read_budget, split_list
+from rallebench.cli.flags import MAX_USD, flag
 from rallebench.cli.printing import follow
 from rallebench.cli.run import blocks
 from rallebench.cli.verbs import VERBS, Result, open_workbench
@@ -37,6 +37,7 @@ KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
         flag("--guess", "FILE", "predictions to score", type=Path),
         flag("--run", "RUN", "a run of this workspace, to be scored again"),
         flag("--metrics", "M,…", "of a run: further metrics and judges, as in truthfulness:MODEL"),
+        MAX_USD,
         flag(
             "--suite",
             "NAME",
@@ -49,14 +50,17 @@ KILT, RANK_KEYS, KS = "kilt", "wikipedia_id", "1,5,10,20"
 )
 def score(args: argparse.Namespace) -> Result:
     """Score predictions in the suite's own format, or return the report of the run."""
+    budget = read_budget(args)
     if args.run:
         if args.guess or args.gold:
             raise UsageError("--run scores a run's own answers; leave --guess and --gold out.")
         workbench = open_workbench(args)
         metrics = split_list(args.metrics) or ()
-        result = follow(workbench.runs.rescore(args.run, metrics))
+        result = follow(workbench.runs.rescore(args.run, metrics, budget))
         value = (result.report or RunReport()).to_json()
         return Result(value, blocks(finished_run(workbench.workspace, result)))
+    if budget is not None:
+        raise UsageError("--max-usd goes with --run: only judges of a run cost something.")
     if args.metrics or args.guess is None:
         raise UsageError("Name the predictions with --guess FILE, or a run with --run RUN.")
     if args.suite != KILT:

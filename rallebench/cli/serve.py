@@ -9,7 +9,8 @@ from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import server_access
-from rallebench.server.endpoint import KEY_VARIABLE, listening_on, serve
+from rallebench.core.listening import KEY_VARIABLE, listening_on
+from rallebench.server.endpoint import serve
 
 
 @VERBS.register(

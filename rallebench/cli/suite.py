@@ -8,6 +8,7 @@ from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow_experiment
 from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
+from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
@@ -40,10 +41,12 @@ from rallebench.views.experiment_requests import suite_request
         *arguments.PLAN,
         *flags.LOOP,
         flags.MAX_USD,
+        *flags.REPEATS,
         switch(
             "--allow-python",
             "let agents run programs that a model wrote (docs/agents.md says what holds them)",
         ),
+        flags.MCP_SERVERS,
         *flags.MLFLOW,
         flags.settings("a setting of the suite, as in data=FOLDER or noise=0,0.2"),
     ),
@@ -64,6 +67,9 @@ def suite(args: argparse.Namespace) -> Result:
         seed=args.seed,
         allow_python=workbench.allow_python,
     )
+    repeats = arguments.read_repeats(args)
+    if args.plan and repeats.number > 1:
+        raise UsageError("--plan counts one repeat of each question; leave --repeats out.")
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
     options = RunOptions(
@@ -71,6 +77,7 @@ def suite(args: argparse.Namespace) -> Result:
         args.max_errors,
         track=not args.no_mlflow,
         budget=arguments.read_budget(args),
+        repeats=repeats,
     )
     result = follow_experiment(workbench.experiments, request, options)
     failed = list(result.report.failed)

@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 class Result:
     """The output of a verb: ``json`` with ``--json``, otherwise ``blocks`` of sentences and tables.
 
-    ``failure``: one sentence about partial failures, printed after the result; the exit code is then 1.
+    ``failure``: one sentence about partial failures, printed after the result; the exit code is then 1. ``exit_code``: of a
+    verb with more outcomes than done and failed.
     """
 
     json: Any
     blocks: tuple[Table | str, ...]
     failure: str = ""
+    exit_code: int = 0
 
 
 VERBS: Registry[Callable[[argparse.Namespace], Result | None]] = Registry(
@@ -47,8 +49,10 @@ def open_workbench(args: argparse.Namespace) -> Workbench:
     workbench = Workbench(
         args.workspace,
         base_settings=args.base_settings,
+        mcp_servers=getattr(args, "mcp_servers", None),
         tracking_uri=getattr(args, "tracking_uri", None),
         allow_python=getattr(args, "allow_python", False),
+        read_only=getattr(args, "read_only", False),
     )
     args.ending.callback(workbench.close)
     return workbench

@@ -28,11 +28,17 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
     "allow-python": lambda hint: "allow it with --allow-python",
     "build-index": lambda hint: f"rallebench index --chunk-preset {hint.name} builds one",
     "choose": _choose,
+    "columns": lambda hint: f"import it with --columns {hint.name}=COLUMN",
+    "common": lambda hint: "compare these alone with --common",
     "find-models": lambda hint: "rallebench models find lists them",
     "free-space": lambda hint: "free space or choose another --workspace",
+    "import": lambda hint: (
+        f"import it first: rallebench import {shlex.quote(hint.name)} --kind {hint.value} --name N"
+    ),
     "leave-out": lambda hint: f"leave {_flag(hint.name)} out",
     "list": lambda hint: f"see 'rallebench list {hint.name}'",
     "load": lambda hint: "name it with --llm, --retriever or in a chain; it is then loaded",
+    "mcp-servers": lambda hint: "describe it in a file named by --mcp-servers FILE",
     "raise-max-errors": lambda hint: "permit more with --max-errors",
     "rename": lambda hint: "choose another --name",
     "resume": lambda hint: "choose another --name, or add --resume",

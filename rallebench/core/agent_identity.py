@@ -13,11 +13,23 @@ from rallebench.core.types import Json
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentIdentity:
-    """The environment that an agent acts in. ``fingerprint``: changes with everything that affects an observation."""
+    """The environment that an agent acts in. ``fingerprint``: changes with everything that affects an observation, except
+    ``tools``: tool of a server → digest of its name, description and schema.
+    """
 
     name: str
     settings: Json = field(default_factory=dict)
     fingerprint: str = ""
+    tools: Mapping[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The entry ``environment``; only environments of a server have ``tools``."""
+        return {
+            "name": self.name,
+            "settings": dict(self.settings),
+            "fingerprint": self.fingerprint,
+            **({"tools": dict(self.tools)} if self.tools else {}),
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,10 @@ from contextlib import contextmanager
 
 from rallebench.core.errors import BadFileError, RalleError
 
+MAX_RATIO, MAX_UNPACKED = 200, 2**30
+"""A packed file is refused if it unpacks to more than this multiple of its size and also to more than this number of bytes.
+Text packs to a third, very repetitive text to a fiftieth."""
+
 
 @contextmanager
 def unpacking(name: object, noun: str = "archive") -> Iterator[None]:

@@ -59,6 +59,18 @@ class StreamingLLM(Protocol):
         ...
 
 
+@runtime_checkable
+class TokenCounting(Protocol):
+    """A model that counts a prompt without answering it. ``context_window``: tokens that it reads, None without a limit."""
+
+    @property
+    def context_window(self) -> int | None: ...
+
+    def count_tokens(self, request: Generate) -> int | None:
+        """Return the tokens of a request as the model would read it; None while it is busy. Raises RalleError."""
+        ...
+
+
 class Retriever(Protocol):
     """A retriever. ``fingerprint``: corpus, tokens or encoder, index and parameters: everything that affects a result.
 
@@ -89,7 +101,9 @@ class PagedRetriever(Protocol):
 
 
 class Tool(Protocol):
-    """A tool of a run, such as a sandbox for programs. It may have ``concurrency`` and ``close``, as a language model."""
+    """A tool of a run, such as a sandbox for programs. It may have ``concurrency`` and ``close``, as a language model, and
+    ``disconnect()``: end its connections and processes after a run or an episode; a later call opens them again.
+    """
 
     fingerprint: str
 

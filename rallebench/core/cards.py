@@ -7,7 +7,12 @@ from dataclasses import asdict, dataclass
 
 from rallebench.core.types import Json
 
-NEEDS = {"answers": "accepted answers", "provenance": "gold pages"}
+NEEDS = {
+    "answers": "accepted answers",
+    "provenance": "gold pages",
+    "required": "required answers",
+    "unanswerable": "unanswerable questions",
+}
 CLUSTERS = (
     "questions that share gold pages count as one article, else those of one group field, else each question; fewer than 5 have no interval, "
     "and the report says how many there are and whether one holds over half of the questions"
@@ -22,7 +27,7 @@ class Card:
     ``needs``: required gold, joined with ``+``; ``wants``: the required part of it, or '' for all; ``tool``: the required
     model, or ''. ``higher_is_better``: None if neither direction is better. ``range``: None stands for no bound.
     ``over_all``: the score over all answers at once, shown beside the mean, or ''. ``option``: the text allowed after the
-    name and a colon, or ''. ``k``: the cut-off, None without one.
+    name and a colon, or ''. ``k``: the cut-off, None without one. ``declining``: True if unanswerable questions are scored.
     """
 
     name: str
@@ -42,6 +47,7 @@ class Card:
     unit: str = ""
     range: tuple[float | None, float | None] = (None, None)
     k: int | None = None
+    declining: bool = False
 
     @property
     def direction(self) -> str:
@@ -92,6 +98,7 @@ class Card:
             "Range": f"{self.bounds} ({self.unit})",
             "Needs": self.requirements,
             "Not scored": self.not_scored,
+            "Unanswerable": "1 for an answer that declines, else 0." if self.declining else "",
             "Interval": self.interval,
             "Over all": self.over_all,
             "Option": self.option,

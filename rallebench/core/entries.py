@@ -1,10 +1,10 @@
-"""The formats of JSON files that several packages read: a language model, a combination of retrievers, an index."""
+"""The formats of JSON files that several packages read: a language model, a combination of retrievers, a server, an index."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.json_values import JsonObject, JsonValue
@@ -70,6 +70,35 @@ class Combination(Strict):
     of: list[str] = Field(min_length=1, max_length=64)
     about: str = ""
     settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class McpServerEntry(BaseModel):
+    """A server of the Model Context Protocol, in the format of its clients, whose further fields are ignored.
+
+    Either a program (``command``, ``args``, ``env``, ``cwd``), which is started, or an address (``url``, ``headers``).
+    """
+
+    command: str = ""
+    args: list[str] = Field(default_factory=list)
+    env: dict[str, str] = Field(default_factory=dict)
+    cwd: str = ""
+    url: str = ""
+    headers: dict[str, str] = Field(default_factory=dict)
+    type: str = ""
+
+    @model_validator(mode="after")
+    def _is_one_server(self) -> McpServerEntry:
+        if bool(self.command.strip()) == bool(self.url.strip()):
+            raise ValueError("a server has either a command or a url")
+        if self.url and not self.url.lower().startswith(("http://", "https://")):
+            raise ValueError("a url begins with http:// or https://")
+        if self.type == "sse":
+            raise ValueError(
+                "the transport sse is out of date; use the server's address of streamable HTTP"
+            )
+        if any("\0" in text for text in (self.command, *self.args, *self.env, *self.env.values())):
+            raise ValueError("a text holds the character NUL")
+        return self
 
 
 class Manifest(Strict):

@@ -46,17 +46,21 @@ KNOWN = frozenset(
 
 MAX_BYTES = 1_000_000
 _KEY = re.compile(r"api[_-]key[_-]env\"?'?\s*[:=\s]\s*\"?'?([A-Z_][A-Z0-9_]*)")
+_SECRET = re.compile(r"[A-Z0-9_]*(KEY|TOKEN|SECRET|PASSWORD)")
+"""Names of keys. A folder of someone else may name any variable in its model entries, such as LD_PRELOAD."""
 
 
 def key_variables(texts: Iterable[str]) -> frozenset[str]:
-    """Return the variables that texts name as holders of a key. The texts are entries of models or words of a command.
+    """Return the variables that texts name as holders of a key, if they are named like one. The texts are entries of models
+    or words of a command.
 
-    >>> sorted(key_variables(['{"api_key_env": "MY_KEY"}', "openai_compatible:m?api_key_env=OTHER&x=1"]))
-    ['MY_KEY', 'OTHER']
-    >>> sorted(key_variables(["--api-key-env THIRD"]))
-    ['THIRD']
+    >>> sorted(key_variables(['{"api_key_env": "MY_KEY"}', "openai_compatible:m?api_key_env=OTHER_TOKEN&x=1"]))
+    ['MY_KEY', 'OTHER_TOKEN']
+    >>> sorted(key_variables(["--api-key-env PYTHONPATH"]))
+    []
     """
-    return frozenset(name for text in texts for name in _KEY.findall(text))
+    names = (name for text in texts for name in _KEY.findall(text))
+    return frozenset(name for name in names if _SECRET.fullmatch(name))
 
 
 def named_variables(words: Sequence[str], workspace: Path) -> frozenset[str]:

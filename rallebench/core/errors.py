@@ -9,6 +9,7 @@
     │   ├── BadFileError      a file of the wrong form
     │   ├── SettingError      a setting with a value that it cannot have
     │   ├── MismatchError     two things that do not belong together
+    │   ├── ReadOnlyError     a change, where the program only reads
     │   └── MissingPackageError   an optional package is absent
     ├── BackendError          a retriever, model or endpoint failed           (exit code 1)
     │   └── BackendMemoryError the batch was too large; the loop halves it
@@ -33,11 +34,15 @@ HINTS: Mapping[str, str] = {
     "allow-python": "let agents run programs that a model wrote",
     "build-index": "build an index, with the chunking preset ``name``",
     "choose": "choose what ``name`` is (llm, dataset, environment, metric …); ``value``: settings that do without it",
+    "columns": "say which column of a table has the role ``name``",
+    "common": "compare only the questions that are the same in both runs",
     "find-models": "ask the server for the names of its models",
     "free-space": "free space on the disk, or use another folder",
+    "import": "import ``name`` first, which is a ``value`` (corpus or dataset)",
     "leave-out": "leave ``name`` out",
     "list": "list the names of the kind ``name``",
     "load": "load the model or retriever ``name``",
+    "mcp-servers": "name a file of MCP servers, or describe the server in it",
     "raise-max-errors": "permit more failed questions",
     "rename": "choose another name",
     "resume": "continue ``name``, or choose another name",
@@ -110,7 +115,9 @@ class UsageError(RalleError):
 
 
 class TemplateError(UsageError):
-    """A template is malformed, names an unknown variable, or does something forbidden."""
+    """A template is malformed, names an unknown variable, or does something forbidden. ``at``: index of the character."""
+
+    at: int | None = None
 
 
 class NotFoundError(UsageError):
@@ -134,6 +141,20 @@ class SettingError(UsageError):
 
     def __init__(self, setting: str, value: object, must_be: str) -> None:
         super().__init__(f"{setting}={value}: {setting} must be {must_be}.", setting)
+
+
+READ_ONLY = "This program is read-only, so it starts and changes nothing."
+
+
+class ReadOnlyError(UsageError):
+    """Work or a change that a program which only reads refuses.
+
+    >>> str(ReadOnlyError())
+    'This program is read-only, so it starts and changes nothing.'
+    """
+
+    def __init__(self, message: str = READ_ONLY) -> None:
+        super().__init__(message)
 
 
 class MissingPackageError(UsageError):

@@ -6,6 +6,7 @@ generator that yields events and *returns* its result.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -80,6 +81,21 @@ class Failed:
 
 Event = Union[Progress, Warned, Finished, IndexReady, Failed]
 Operation = Generator[Event, None, T]
+
+
+class Pacer:
+    """``due`` is true once in this many seconds, for steps too many to report each."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds, self._reported = seconds, time.monotonic()
+
+    def due(self) -> bool:
+        """Return whether the time has passed since it last did."""
+        now = time.monotonic()
+        if now - self._reported < self._seconds:
+            return False
+        self._reported = now
+        return True
 
 
 def warning_events(task: str, sentences: Iterable[str]) -> Iterator[Event]:

@@ -104,7 +104,8 @@ class Point:
     """One index at one setting of its search-time parameters. None: not measured.
 
     ``recall``: share of the exact k nearest passages among the hits, mean over ``n`` queries; None for an index without
-    vectors. ``quality``: metric → mean over the ``n_gold`` questions with gold pages. ``single_ms``, ``batch_ms``:
+    vectors. ``quality``: metric → mean over the ``n_gold`` questions with gold pages. ``intervals``: "recall" or metric →
+    the 95 % interval of its mean. ``single_ms``, ``batch_ms``:
     milliseconds per query, one by one (median) and in batches (best of the rounds), reading passages included.
     ``encode_ms``: milliseconds to encode a query; None if the search includes this. ``ram``: growth in bytes of a process
     that opens and searches the index, compared with one that only imports its library. ``error``: one sentence if the
@@ -118,6 +119,7 @@ class Point:
     n: Count = 0
     recall: Number | None = None
     quality: Mapping[str, Number] = field(default_factory=dict)
+    intervals: Mapping[str, tuple[Number, Number]] = field(default_factory=dict)
     n_gold: Count = 0
     single_ms: Number | None = None
     batch_ms: Number | None = None

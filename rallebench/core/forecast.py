@@ -12,6 +12,9 @@ from rallebench.core.types import Json, digest
 
 QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completion_tokens", "usd")
 
+CHANGING = 0.1
+"""Assumed share of questions that two variants answer differently, used for the smallest detectable difference."""
+
 Seconds = tuple[float, float, float]
 """(expected, low, high)."""
 

@@ -1,4 +1,5 @@
-"""The elements of one JSON list, read in pieces: published sets are single lists of half a gigabyte, often in one line.
+"""The elements of one JSON list, or the members of one object, read in pieces: published sets are single lists of half a
+gigabyte, often in one line.
 
 Also the rows of a smaller file with one object: a list beside a version and similar fields, or the columns of a table.
 """
@@ -8,19 +9,17 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Protocol
 
+from rallebench.core.files import json_problem
 from rallebench.core.json_values import JsonValue
 from rallebench.core.types import Json
 
 PIECE = 2**20
 MAX_ELEMENT_CHARACTERS = 64 * 2**20
 """Characters of the longest element."""
-MAX_OBJECT_BYTES = 2**26
-"""Bytes of the largest object that is read at once."""
 SEARCHED = 2**16
 """Characters within which the key of a list must occur."""
 _NEAR_END, _WORD = 16, 6
@@ -44,12 +43,36 @@ class Broken:
     fault: str
 
 
+DAMAGED = Broken(" is not UTF-8; save the file as UTF-8 and try again.")
 CUT = Broken(" is cut off; the file is only a part of the set, so download or copy it again.")
 
 
 def begins_list(handle: Peekable) -> bool:
     """Return whether a peekable file is one JSON list."""
     return bool(handle.peek(64).lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"[")
+
+
+def parse_lines(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, JsonValue | Broken]]:
+    """(number, value or Broken) of numbered lines, without blank ones. The fault of the last line says that the file may be cut
+    off.
+
+    >>> list(parse_lines([(1, '{"a": 1}'), (2, " "), (3, "3")]))
+    [(1, {'a': 1}), (3, 3)]
+    """
+    broken: tuple[int, str] | None = None
+    for number, line in lines:
+        if not line.strip():
+            continue
+        if broken:
+            yield broken[0], Broken(f"{broken[1]}.")
+            broken = None
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            broken = number, f" is not valid JSON ({json_problem(error)})"
+    if broken:
+        mend = "it is the last line, so if the file is cut off, download or copy it again"
+        yield broken[0], Broken(f"{broken[1]}; {mend}.")
 
 
 def elements(handle: BinaryIO, inside: str = "") -> Iterator[JsonValue | Broken]:
@@ -81,6 +104,45 @@ def elements(handle: BinaryIO, inside: str = "") -> Iterator[JsonValue | Broken]
         yield Broken(" is not a record: there is text behind the end of the list; remove it.")
 
 
+def members(handle: BinaryIO) -> Iterator[tuple[str, JsonValue | Broken]]:
+    """The members of one object in order, also those with a repeated name, and a Broken for each unreadable one.
+
+    >>> import io
+    >>> list(members(io.BytesIO(b'{"q1": "Titan", "q1": null}')))
+    [('q1', 'Titan'), ('q1', None)]
+    """
+    text = _Text(handle)
+    for name in text.names():
+        if isinstance(name, Broken):
+            yield "", name
+            return
+        value = text.value()
+        yield name, value
+        if not text.goes_on:
+            return
+    if text.mark():
+        yield "", Broken(" is not a member: there is text behind the end of the object; remove it.")
+
+
+def columns(handle: BinaryIO) -> Iterator[tuple[str, str, JsonValue | Broken]]:
+    """The cells of an object of columns in order, as (column, key of the row, value); a Broken without a column is the last.
+
+    >>> import io
+    >>> list(columns(io.BytesIO(b'{"query": {"0": "Who?"}, "answers": {"0": ["Ada"]}}')))
+    [('query', '0', 'Who?'), ('answers', '0', ['Ada'])]
+    """
+    text = _Text(handle)
+    for column in text.names():
+        for key in [column] if isinstance(column, Broken) else text.names():
+            value = key if isinstance(key, Broken) else text.value()
+            if isinstance(key, Broken) or not text.goes_on:
+                yield "", "", value
+                return
+            yield str(column), key, value
+    if text.mark():
+        yield "", "", Broken(" has text behind the end of its object; remove it.")
+
+
 class _Text:
     """The text that was read but not yet used. ``at``: the next character; ``goes_on``: True if the last bad value has an
     end."""
@@ -94,7 +156,7 @@ class _Text:
         """Skip the opening bracket. Returns False if there is none."""
         opening = re.compile(rf'"{re.escape(key)}"\s*:\s*\[' if key else r"\s*\[")
         while not (begin := opening.search(self._held)):
-            if len(self._held) > SEARCHED or not self._more(PIECE):
+            if len(self._held) > SEARCHED or not self._more(SEARCHED):
                 return False
         self.at = begin.end()
         return True
@@ -108,6 +170,33 @@ class _Text:
                 return self._held[self.at]
             if not self._more(PIECE):
                 return ""
+
+    def names(self) -> Iterator[str | Broken]:
+        """The names in the object at this place. The caller reads the value of a name, with ``value``, before the next one; a
+        Broken is the last.
+        """
+        if self.mark() != "{":
+            yield Broken(" is not a JSON object.") if self.mark() else CUT
+            return
+        self.at += 1
+        while (mark := self.mark()) != "}":
+            name = self.value() if mark == '"' else None
+            if not isinstance(name, str) or self.mark() != ":":
+                broken = Broken(" is not valid JSON (a name is missing).")
+                fault = name if isinstance(name, Broken) else broken
+                yield fault if self.mark() else CUT
+                return
+            self.at += 1
+            if not self.mark():
+                yield CUT
+                return
+            yield name
+            if self.mark() == ",":
+                self.at += 1
+            elif self.mark() not in ("}", ""):
+                yield Broken(" is not valid JSON (',' or '}' is missing).")
+                return
+        self.at += 1
 
     def spoils(self, inside: str) -> bool:
         """Return whether the file continues with more than blanks; ``inside`` an object, whether it continues with invalid
@@ -146,10 +235,14 @@ class _Text:
                 many = isinstance(error, ValueError)
                 why = "a number has too many digits" if many else "too deeply nested"
                 return self._end_at_fault(f" is not valid JSON ({why}).")
+            if end == len(self._held):  # a number may go on
+                if self._more(piece):
+                    continue
+                end = len(self._held)
             raw, self.at = self._held[self.at : end], end
             self.goes_on = True
             if _NO_UTF8.search(raw):
-                return Broken(" is not UTF-8; save the file as UTF-8 and try again.")
+                return DAMAGED
             element: JsonValue = value
             return element
 
@@ -162,21 +255,6 @@ class _Text:
         self._held = self._held[self.at :] + self._bytes.decode(raw, final=not raw)
         self.at = 0
         return bool(raw)
-
-
-def rows_of_file(path: Path) -> list[Json] | None:
-    """The rows of a ``.json`` file with one object around them, None for any other file."""
-    if (
-        path.suffix.lower() != ".json"
-        or not path.is_file()
-        or path.stat().st_size > MAX_OBJECT_BYTES
-    ):
-        return None
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError, OSError):
-        return None
-    return find_rows(value) if isinstance(value, Mapping) else None
 
 
 def find_rows(value: Json) -> list[Json] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rallebench.core.costs import CostTotal
+from rallebench.core.deciding import UNBOUNDED
 from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
 
@@ -46,6 +47,8 @@ def no_interval(n: int, clusters: ClusterCounts | None = None, *, timed: bool = 
     """
     if timed and n >= FEWEST:
         return TOO_FEW_BATCHES
+    if clusters and clusters.watched and n >= FEWEST:
+        return UNBOUNDED
     return TOO_FEW if min(n, clusters.n if clusters else n) < FEWEST else ALL_EQUAL
 
 

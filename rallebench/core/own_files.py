@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from rallebench.core.errors import BadFileError, RalleError
-from rallebench.core.files import read_json, write_json
+from rallebench.core.files import json_problem, read_json, write_json
 from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.types import digest
 
@@ -65,6 +65,15 @@ def make_seal(value: JsonObject) -> str:
 
 
 _adapter: Callable[[Any], TypeAdapter[Any]] = lru_cache(maxsize=64)(TypeAdapter)
+
+
+def load_line(line: bytes, place: Path, mend: str) -> JsonValue:
+    """The value in a line of a file of ours; ``place``: the file with the number of the line. Raises BadFileError."""
+    try:
+        value: JsonValue = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise damage_error(place, mend, json_problem(error)) from None
+    return value
 
 
 def parse(value: object, shape: type[T], path: Path, mend: str) -> T:

@@ -28,6 +28,11 @@ def list_files(folder: Path, pattern: str) -> list[Path]:
     return [file for file in files if _usable(file)]
 
 
+def is_listed(file: Path) -> bool:
+    """Return whether lists show a file; see ``list_files``."""
+    return _is_there(file) and _usable(file)
+
+
 def _is_there(file: Path) -> bool:
     """Return whether a folder has an entry of that name, even a broken link or an unreadable one."""
     try:

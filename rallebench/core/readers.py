@@ -5,20 +5,27 @@ from __future__ import annotations
 import csv
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from rallebench.core.errors import BadFileError, RalleError
+from rallebench.core.columnar import columnar_kind
+from rallebench.core.columns import ColumnMap, Columns, Role, list_columns
+from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.files import json_problem
+from rallebench.core.json_lists import find_rows
 from rallebench.core.registry import Registry
-from rallebench.core.sources import Source
+from rallebench.core.sources import Problems, Source, has_suffix, table_files
+from rallebench.core.types import Json
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = TypeVar("Row", bound="tuple[Any, ...]")
 """A row of a reader; its first part is the number of its first line."""
+LOOKED_AT = 1000
+"""Rows in which a column must occur."""
 UNREADABLE = (
     ValueError,  # includes errors of JSON and of UTF-8
     LookupError,
@@ -76,6 +83,49 @@ def _fault(error: Exception) -> str:
     if isinstance(error, OSError):
         return f"cannot be read ({error.strerror or error})"
     return f"has another form ({type(error).__name__}: {error})"
+
+
+def table_form(registry: Registry[T], path: Path, form: str = "") -> str:
+    """Return ``form``, or the format of a table by its kind, whose columns may have roles. Raises UsageError for another
+    format."""
+    if form:
+        tables = [name for name in registry.names() if "columns" in registry.entry(name).traits]
+        if registry.entry(form).name not in tables:
+            raise UsageError(
+                f"The format {form!r} has its own names, so its columns have no roles; choose another format ({', '.join(tables)})."
+            )
+        return form
+    file = next(iter(table_files(path)), path)
+    if has_suffix(".tsv", ".tab")(file):
+        return "tsv" if "tsv" in registry else "csv"
+    return columnar_kind(file) or ("csv" if has_suffix(".csv")(file) else "jsonl")
+
+
+def table_rows(path: Path, most: int, encoding: str = "") -> list[Json]:
+    """Return the first rows of a table as they are stored, without bad ones. Raises BadFileError."""
+    file = next(iter(table_files(path)), path)
+    source = Source(file, Problems(skip=True), peeking=True, encoding=encoding)
+    if has_suffix(".csv", ".tsv", ".tab")(file):
+        return [row for _, _, row in islice(source.named_rows(lambda *_: None), most)]
+    document = source.document()
+    rows = find_rows(document) if document else None
+    return rows[:most] if rows else [row for _, row in islice(source.objects(), most)]
+
+
+def role_columns(
+    source: Source,
+    columns: Columns | None,
+    roles: Mapping[str, Role],
+    normal: Callable[[str], str] = str.lower,
+) -> ColumnMap | None:
+    """Return the columns of a table in their roles, None if there are none. Raises UsageError for an unknown role, BadFileError
+    for a column that the table lacks."""
+    if not columns:
+        return None
+    in_roles = ColumnMap(columns, roles, normal)
+    rows = table_rows(source.path, LOOKED_AT, source.encoding)
+    in_roles.check(list_columns(rows), source.path)
+    return in_roles
 
 
 def matching_formats(registry: Registry[T], path: Path, without: str = "") -> Iterator[str]:

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.costs import Cost
+from rallebench.core.deciding import Decided
 from rallebench.core.errors import NotFoundError
-from rallebench.core.json_values import JsonValue, as_json
+from rallebench.core.json_values import JsonObject, JsonValue, as_json
+from rallebench.core.repeats import RepeatReport
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.strict_numbers import Count, Number
 
@@ -56,11 +58,18 @@ class ColumnResult:
 @dataclass(frozen=True, slots=True)
 class ClusterCounts:
     """Counts of the independent units. ``by``: ``gold pages``, ``group``, ``question`` or, for times, ``batch``; ``n``
-    units; ``largest``: the number of questions in the largest."""
+    units; ``largest``: the number of questions in the largest. ``watched``: the run ended once it was decided, so its
+    intervals hold whenever one stops."""
 
     by: str
     n: Count
     largest: Count
+    watched: bool = field(default=False, repr=False)
+
+    def to_json(self) -> JsonObject:
+        """The counts in ``report.json``."""
+        watched: JsonObject = {"watched": True} if self.watched else {}
+        return {"by": self.by, "n": self.n, "largest": self.largest, **watched}
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +151,11 @@ class RunReport:
     ``seconds``: wall time of all sessions; ``seconds_per_question``: mean of the answered questions.
     ``steps_from_memory``: steps with a reply from the cache. ``columns``: registered metrics, then the experiment's own.
     ``errors``: message → number of questions. ``headline``: the deciding metric, '' for the usual one. ``memory``,
-    ``clusters`` and ``cost`` are None in reports of early versions.
+    ``clusters`` and ``cost`` are None in reports of early versions. ``unanswerable``: number of answered questions where
+    declining is right. ``scored_with``: the version of rallebench that scored it, '' in reports of early versions.
+    ``decided``: of a run that asks until its comparison is decided.
+    ``repeats``: None if each question was asked once, as requested; otherwise means, costs and counts of steps include
+    all repeats, other counts and corpus-level figures are those of the first.
     """
 
     run: str = ""
@@ -166,6 +179,10 @@ class RunReport:
     errors: Mapping[str, int] = field(default_factory=dict)
     headline: str = ""
     judges: tuple[JudgeReport, ...] = ()
+    unanswerable: int = 0
+    scored_with: str = ""
+    decided: Decided | None = None
+    repeats: RepeatReport | None = None
 
     def __getitem__(self, name: str) -> ColumnResult:
         """A column by its name; the experiment's own columns come before registered metrics. Raises NotFoundError."""
@@ -229,7 +246,7 @@ class RunReport:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "metrics": as_json(self.metrics),
-            "clusters": as_json(self.clusters),
+            "clusters": self.clusters.to_json() if self.clusters else None,
             "over_all": {
                 name: figure for name, figure in corpus_level.items() if figure is not None
             },
@@ -237,10 +254,18 @@ class RunReport:
             "memory": as_json(self.memory),
             "errors": dict(self.errors),
         }
+        if self.scored_with:
+            value["scored_with"] = self.scored_with
+        if self.repeats:
+            value["repeats"] = as_json(self.repeats)
         if self.headline:
             value["headline"] = self.headline
         if self.not_scored:
             value["not_scored"] = self.not_scored
+        if self.unanswerable:
+            value["unanswerable"] = self.unanswerable
+        if self.decided:
+            value["until_decided"] = self.decided.to_json()
         if self.judges:
             value["judges"] = {judge.name: judge.to_json() for judge in self.judges}
         if own:
@@ -278,6 +303,10 @@ class RunReport:
             stored.errors,
             stored.headline or "",
             tuple(judge.report(name) for name, judge in (stored.judges or {}).items()),
+            stored.unanswerable,
+            stored.scored_with,
+            stored.until_decided,
+            stored.repeats,
         )
 
 
@@ -325,6 +354,10 @@ class _Document:
     headline: str | None = None
     not_scored: Mapping[str, str] | None = None
     judges: Mapping[str, _Judge] | None = None
+    unanswerable: Count = 0
+    scored_with: str = ""
+    until_decided: Decided | None = None
+    repeats: RepeatReport | None = None
     definitions: Mapping[str, str] | None = None
     ranges: Mapping[str, tuple[Number | None, Number | None]] | None = None
 

@@ -15,7 +15,10 @@ from rallebench.core.types import Chain
 @dataclass(frozen=True, slots=True)
 class RunSummary:
     """A run in the list. ``title``: the user's title, or one that distinguishes it; ``mean``: of ``metric``, None
-    before scoring; ``precision``: R-precision; ``created``: ISO time; ``state``: running, done, stopped, failed …
+    before scoring; ``created``: ISO time; ``state``: running, done, stopped, failed …
+    ``metrics``: every metric with its mean; ``experiment``: the experiment that it belongs to; ``is_reference``: True if
+    the user has starred it for its dataset; ``damage``: a sentence about a damaged title or marks;
+    ``decided``: the outcome of a run that asks until it is decided.
     """
 
     name: str
@@ -32,8 +35,23 @@ class RunSummary:
     seconds: float | None = None
     usd: float | None = None
     chain: Chain | None = None
-    precision: Estimate | None = None
     problem: str = ""
+    metrics: Mapping[str, Estimate] = field(default_factory=dict)
+    total_seconds: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    experiment: str = ""
+    is_reference: bool = False
+    damage: str = ""
+    decided: str = ""
+
+    @property
+    def tokens(self) -> int | None:
+        """Prompt and completion tokens together; None if they were not counted."""
+        counts = (self.prompt_tokens, self.completion_tokens)
+        return None if None in counts else sum(count or 0 for count in counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +147,10 @@ class QuestionResult:
 class MetricDifference:
     """Run B minus run A by a metric, over the ``n`` questions scored in both.
 
-    ``low``..``high``: the 95 % interval, from the same sign-flip test over articles as ``p``. ``wins``, ``ties``,
+    ``low``..``high``: the 95 % interval, from the same test over articles as ``p``. ``wins``, ``ties``,
     ``losses``: numbers of questions on which B is better, equal, worse; ``gained`` and ``lost``: ids of the questions
     won and lost. ``needed``: number of questions that would show this difference with 80 % power, None if there is
-    none. ``verdict``: "better", "worse", "no difference shown" and so on.
+    none; ``needed_low``, ``needed_high``: its interval, without an upper end if the interval of the difference holds 0. ``verdict``: "better", "worse", "no difference shown" and so on.
     """
 
     metric: str
@@ -152,6 +170,8 @@ class MetricDifference:
     needed: int | None
     verdict: str
     note: str = ""
+    needed_low: int | None = None
+    needed_high: int | None = None
 
     @property
     def flipped_ids(self) -> tuple[str, ...]:

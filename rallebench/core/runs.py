@@ -10,6 +10,9 @@ from typing import Any
 
 from rallebench.core.agent_identity import AgentIdentity
 from rallebench.core.backends import Backends, Tool
+from rallebench.core.deciding import StoppingRule
+from rallebench.core.json_values import JsonValue
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.report import RunReport
 from rallebench.core.scoring import Judgements, ScoreColumn, Scorer, Values
 from rallebench.core.spending_limit import SpendingLimit
@@ -20,10 +23,38 @@ from rallebench.core.types import (
     Flow,
     Json,
     Question,
-    RunSpec,
+    digest,
 )
 
 FlowFactory = Callable[[Question], Flow]
+UNTIL_DECIDED = "until_decided"
+"""The setting of a run's stopping rule."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """The identity of a run. ``settings`` holds everything that changes an answer: the chain, the fingerprints of its
+    models and indexes, the dataset's fingerprint."""
+
+    dataset: str
+    workflow: str
+    settings: Json
+    limit: int | None = None
+    seed: int = 0
+
+    def fingerprint(self) -> str:
+        """12 hex digits over everything that changes an episode."""
+        return digest(self.to_json())[:12]
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The section ``spec`` of ``run.json``."""
+        return {
+            "dataset": self.dataset,
+            "workflow": self.workflow,
+            "settings": self.settings,
+            "limit": self.limit,
+            "seed": self.seed,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +89,11 @@ class FlowSpec:
         backends = Backends(backends.retrievers, backends.llms, {**backends.tools, **self.tools})
         return backends, self.make(backends)
 
+    def disconnect(self) -> None:
+        """End the connections of the flow's own tools, which a later call opens again."""
+        for tool in self.tools.values():
+            getattr(tool, "disconnect", lambda: None)()
+
 
 def imported_flow(workflow: str, settings: Json) -> FlowSpec:
     """The placeholder flow of imported answers; it cannot run."""
@@ -83,7 +119,8 @@ class RunRequest:
 
     ``metrics``: names of registered metrics without a model; ``scorers``: judges and the experiment's own scores.
     ``limit``, ``batch_size``: None uses the experiment's value. ``sampled``: the examples are a random sample by ``seed``.
-    ``on_result``: called after the run, before the experiment continues.
+    ``on_result``: called after the run, before the experiment continues. ``stopping``: the rule by which it may end before
+    all questions are asked.
     """
 
     flow: FlowSpec
@@ -98,6 +135,7 @@ class RunRequest:
     label: str = ""
     name: str = ""
     on_result: Callable[[Any], None] | None = field(default=None, compare=False)
+    stopping: StoppingRule | None = None
 
     @property
     def questions(self) -> list[Question]:
@@ -115,7 +153,9 @@ class RunRequest:
 
     def identity_settings(self) -> Json:
         """The settings that change an episode, besides the models and indexes."""
-        drawn = {"sampled": True} if self.sampled else {}
+        drawn: dict[str, Any] = {"sampled": True} if self.sampled else {}
+        if self.stopping is not None:
+            drawn[UNTIL_DECIDED] = self.stopping.to_json()
         if self.dataset.sha256:
             return {**self.flow.settings, **drawn, "dataset_sha256": self.dataset.sha256}
         return {**self.flow.settings, **drawn, "records_sha256": records_sha256(self.examples)}
@@ -138,13 +178,14 @@ def records_sha256(examples: Sequence[Example]) -> str:
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """The options of a run. ``resume``: continue the run of that name if it exists. ``budget``: its spending limit, shared
-    with other runs and judges of the same command; None: no limit."""
+    with other runs and judges of the same command; None: no limit. ``repeats``: how often each question is asked."""
 
     batch_size: int = 20
     max_errors: int | None = None
     resume: bool = False
     track: bool = True
     budget: SpendingLimit | None = None
+    repeats: RepeatOptions = ONCE
 
 
 DEFAULT_OPTIONS = RunOptions()

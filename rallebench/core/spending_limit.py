@@ -20,7 +20,9 @@ class SpendingLimit:
 
     def __init__(self, limit: float) -> None:
         if not 0 < limit < math.inf:
-            raise UsageError(f"The spending limit is {limit:g} US dollars; it must be above 0.")
+            raise UsageError(
+                f"The spending limit is {limit:g} US dollars; it must be above 0.", "max_usd"
+            )
         self.limit = limit
         self.spent = 0.0
         self._lock = threading.Lock()
@@ -42,3 +44,8 @@ class SpendingLimit:
                 f"Stopped at the spending limit: {self.spent:.4f} of at most {self.limit:g} US dollars were spent. What was "
                 "answered is kept; resume with a new limit to continue."
             )
+
+
+def spending_limit(usd: float | None) -> SpendingLimit | None:
+    """Return a limit of ``usd`` US dollars; None without one. Raises UsageError."""
+    return None if usd is None else SpendingLimit(usd)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -33,3 +34,24 @@ def unquote_cell(cell: str) -> str:
 
 def _is_number(text: str) -> bool:
     return re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?%?", text, re.ASCII) is not None
+
+
+class CsvLines:
+    """Lines with their ends for ``csv.reader``. ``begun`` is the number of the first line since it was set to 0."""
+
+    def __init__(self, lines: Iterator[tuple[int, str]]) -> None:
+        self._lines, self._held = lines, next(lines, None)
+        self.begun = 0
+
+    def first(self) -> str:
+        """The file's first line, which the iteration yields later."""
+        return self._held[1] if self._held else ""
+
+    def __iter__(self) -> CsvLines:
+        return self
+
+    def __next__(self) -> str:
+        number, text = self._held or next(self._lines)
+        self._held = None
+        self.begun = self.begun or number
+        return text + "\n"

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Union
+from typing import Any, Literal, Union
 
 from rallebench.core.experiment_reports import (
     PUBLISHED,
@@ -23,7 +23,7 @@ from rallebench.core.experiment_reports import (
 from rallebench.core.own_files import parse, reading
 from rallebench.core.report import Estimate
 from rallebench.core.strict_numbers import Count, Number
-from rallebench.core.tables import Column, Figure, FigureKind, Format, Table, usual_format
+from rallebench.core.tables import Column, Figure, FigureKind, Format, Table, Unit, usual_format
 from rallebench.core.types import Json
 
 MEND = "run the experiment again under its name to write it anew, or remove its folder"
@@ -58,15 +58,19 @@ class _Figure:
     labels: Mapping[str, str] = field(default_factory=dict)
     high: Number | None = None
     empty: str = ""
+    units: tuple[Unit, Unit] = ("", "")
+    log: Literal["", "x", "y", "xy"] = ""
+    printed: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def figure(self) -> Figure:
         series = {
             name: tuple(tuple(map(_coordinate, point)) for point in points)
             for name, points in self.series.items()
         }
-        return Figure(
-            self.title, self.x, self.y, series, self.kind, self.labels, self.high, self.empty
-        )
+        parts = {part.name: getattr(self, part.name) for part in fields(self)}
+        return Figure(**{**parts, "series": series})
 
 
 def _coordinate(value: Any) -> Any:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from rallebench.core.types import Reply
 
+_HALF = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
@@ -20,6 +21,17 @@ def join_pairs(text: str) -> str:
     if not _PAIR.search(text):
         return text
     return _PAIR.sub(lambda pair: pair[0].encode("utf-16", "surrogatepass").decode("utf-16"), text)
+
+
+def without_halves(text: str) -> str:
+    """The text with every surrogate pair joined, and a replacement character for a single half, which UTF-8 cannot encode.
+
+    >>> without_halves("\\ud83d\\ude00 \\ud83d") == "\\U0001f600 \\ufffd"
+    True
+    """
+    if not _HALF.search(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def pair_stream(pieces: Iterator[str | Reply]) -> Iterator[str | Reply]:

@@ -32,6 +32,8 @@ Format = Literal[
 FEWEST = 5
 """Articles below which a mean has no interval."""
 TOO_FEW, ALL_EQUAL = "too few articles", "all are equal: no interval"
+ONE_SIDED = "too few in one direction"
+"""Why graded differences with many ties have no interval: a few large ones in the other direction may be missing by chance."""
 
 
 Cell = Union[str, int, float, Estimate, None]
@@ -100,6 +102,8 @@ def usual_format(percent: bool) -> Format:
 
 
 FigureKind = Literal["line", "bar", "scatter", "radar", "bubble", "waterfall", "box", "rings"]
+Unit = Literal["", "share", "percent", "seconds", "ms", "bytes", "usd"]
+"""The unit of an axis. ``share``: 0..1, shown in percent; ``percent``: 0..100."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,9 @@ class Figure:
 
     ``radar``: x is the axis. ``bubble``: points (x, y, size); the area is the size, and None is hollow. ``waterfall`` and
     ``rings``: x is the key of a part, ``labels`` has its words. ``box``: x is the label of a value. Further elements of a
-    point are the tooltip of its mark. ``high``: the end of the y-axis, None: the data's. ``empty``: the sentence shown
-    instead of an empty plot.
+    point are added to the words of its mark. ``high``: the rim of a radar. ``empty``: the sentence shown instead of an
+    empty plot. ``units``: of x and y. ``log``: the logarithmic axes. ``printed``: series → source of its printed values.
+    ``runs``, ``questions``: series → for each of its points the run and the question that it stands for, "" if none.
     """
 
     title: str
@@ -120,12 +125,19 @@ class Figure:
     labels: Mapping[str, str] = field(default_factory=dict)
     high: float | None = None
     empty: str = ""
+    units: tuple[Unit, Unit] = ("", "")
+    log: Literal["", "x", "y", "xy"] = ""
+    printed: Mapping[str, str] = field(default_factory=dict)
+    runs: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    questions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, JsonValue]:
         """The form in ``report.json``, for plots of experiments."""
         value = asdict(self)
         always = {key: value[key] for key in ("title", "x", "y", "series", "kind")}
-        return always | {key: value[key] for key in ("labels", "high", "empty") if value[key]}
+        used = ("labels", "high", "empty", "log", "printed", "runs", "questions")
+        known = {key: value[key] for key in used if value[key]}
+        return always | known | ({"units": list(self.units)} if any(self.units) else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,8 @@ class Gold:
     ``provenance``: one set of page ids per gold output element with pages, in order. ``titles``: page id → title.
     ``reference``: a long text (CRUD-RAG, judges). ``passages``: like ``provenance``, with passage ids, if the gold names
     passages. ``grades``: page id → degree of relevance, if it is not 1; a page with a grade of 0 or less was judged, but
-    is not a gold page.
+    is not a gold page. ``unanswerable``: True if no answer is right, so that an answer should decline; without it and
+    without ``answers``, the right answer is unknown.
     """
 
     answers: tuple[str, ...] = ()
@@ -86,6 +87,7 @@ class Gold:
     reference: str = ""
     passages: tuple[frozenset[str], ...] = ()
     grades: Mapping[str, float] = field(default_factory=dict)
+    unanswerable: bool = False
 
     @property
     def page_grades(self) -> dict[str, float]:
@@ -215,7 +217,18 @@ class ToolSpec:
     @property
     def arguments(self) -> tuple[str, ...]:
         """The names of its parameters, in order."""
-        return tuple(self.parameters.get("properties", {}))
+        return tuple(self.properties)
+
+    @property
+    def properties(self) -> Mapping[str, Json]:
+        """Parameter → its JSON schema."""
+        properties: Mapping[str, Json] = self.parameters.get("properties", {})
+        return properties
+
+    @property
+    def required_names(self) -> tuple[str, ...]:
+        """The names of the parameters that every call has."""
+        return tuple(self.parameters.get("required", ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,32 +379,6 @@ class Score:
     metric: str
     value: float | None
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RunSpec:
-    """The identity of a run. ``settings`` holds everything that changes an answer: the chain, the fingerprints of its
-    models and indexes, the dataset's fingerprint."""
-
-    dataset: str
-    workflow: str
-    settings: Json
-    limit: int | None = None
-    seed: int = 0
-
-    def fingerprint(self) -> str:
-        """12 hex digits over everything that changes an episode."""
-        return digest(self.to_json())[:12]
-
-    def to_json(self) -> dict[str, JsonValue]:
-        """The section ``spec`` of ``run.json``."""
-        return {
-            "dataset": self.dataset,
-            "workflow": self.workflow,
-            "settings": self.settings,
-            "limit": self.limit,
-            "seed": self.seed,
-        }
 
 
 _T = TypeVar("_T")

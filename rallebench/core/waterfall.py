@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from rallebench.core.types import Json
 
@@ -22,10 +23,15 @@ STAGES = {
     "in_prompt": "in the prompt, or asked without passages; the gold answers are too long for exact match",
     "without_answers": "in the prompt; the gold has no answers",
     "unanswerable": "the gold accepts no answer",
+    "declined": "the answer declines, which is right: the question has no answer",
+    "not_declined": "answered, though the question has no answer and declining is right",
     "retrieved": "the gold pages were retrieved; no answer is produced, or an imported run records no prompt",
     "not_recorded": "imported: no retrieval is recorded, so it is unknown where the question was lost",
 }
 """Stage → its meaning, in the order in which a question passes the stages."""
+
+OF_UNANSWERABLE = frozenset({"declined", "not_declined"})
+"""Stages of unanswerable questions, which are counted only in a set that has some."""
 
 SHORT: Mapping[str, str] = {
     "failed": "failed",
@@ -40,11 +46,34 @@ SHORT: Mapping[str, str] = {
     "right": "right",
     "in_prompt": "in the prompt",
     "without_answers": "in the prompt, no gold answers",
-    "unanswerable": "unanswerable",
+    "unanswerable": "no gold",
+    "declined": "declined: right",
+    "not_declined": "answered instead of declined",
     "retrieved": "retrieved",
     "not_recorded": "no retrieval recorded",
 }
 """Stage → its name."""
+
+VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
+
+AT_STAGE: Mapping[str, tuple[VerdictKind, int | None]] = {
+    "failed": ("failed", None),
+    "not_in_corpus": ("lost", 0),
+    "not_retrieved": ("lost", 0),
+    "not_found": ("lost", 0),
+    "not_given": ("lost", 0),
+    "not_in_prompt": ("wrong", 1),
+    "not_in_answer": ("wrong", 2),
+    "lost_by_format": ("format", 3),
+    "right_without_support": ("right", None),
+    "right": ("right", None),
+    "declined": ("right", None),
+    "not_declined": ("wrong", 2),
+}
+"""Stage of the waterfall → verdict and the position in the chain at which the question was lost. Other stages have
+no gold answer.
+"""
+UNKNOWN: tuple[VerdictKind, None] = ("none", None)
 
 UNTRACED = (
     "nothing was retrieved and no question names gold pages, so no question can be traced; the metrics "
@@ -96,9 +125,10 @@ class Waterfall:
         )
 
     def counts(self) -> dict[str, int]:
-        """Stage → number of questions, for all stages in order."""
+        """Stage → number of questions, for all stages in order; those of unanswerable questions only if there are any."""
         numbers = Counter(question.stage for question in self.placed)
-        return {stage: numbers[stage] for stage in STAGES}
+        stages = (s for s in STAGES if numbers[s] or s not in OF_UNANSWERABLE)
+        return {stage: numbers[stage] for stage in stages}
 
     def questions(self, stage: str) -> list[str]:
         """The ids of the questions of a stage, in order."""
@@ -124,3 +154,14 @@ class Waterfall:
         return replace(
             self, placed=tuple(question for question in self.placed if question.qid in qids)
         )
+
+
+def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
+    """Return the verdict on an answer, from its exact match or else from its stage of the waterfall, if known."""
+    if error:
+        return "failed"
+    if em == 1:
+        return "right"
+    if stage:
+        return AT_STAGE.get(stage, UNKNOWN)[0]
+    return "none" if em is None else "wrong"

@@ -10,13 +10,31 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
+from rallebench.core.columns import Role
 from rallebench.core.registry import Registry
 from rallebench.core.sources import Source
 
-ID_NAMES = ("id", "doc_id", "docid", "_id", "pid", "passage_id")
-TEXT_NAMES = ("text", "contents", "content")
+ID_NAMES = ("id", "id_", "_id", "pid", "passage_id", "chunk_id", "doc_id", "docid")
+"""Names of a passage's own id come before those that often name its document."""
+TEXT_NAMES: tuple[str, ...] = (
+    "text",
+    "contents",
+    "content",
+    "page_content",
+    "pageContent",
+    "content_with_weight",
+)
+TEXT_NAMES += ("passage", "segment", "body")
 PAGE_NAMES = ("page_id", "wikipedia_id")
 URL_NAMES = ("url", "source_url", "page_url", "link")
+ROLES = {
+    "id": Role("id", ID_NAMES),
+    "text": Role("text", TEXT_NAMES),
+    "title": Role("title", ("title",)),
+    "page": Role("page_id", PAGE_NAMES),
+    "url": Role("url", URL_NAMES),
+}
+"""Roles of the columns of a table of passages."""
 
 
 class CorpusRow(NamedTuple):
@@ -54,6 +72,7 @@ CORPORA: Registry[Reader] = Registry(
     traits={
         "recognises": "(path) → True if it looks like this format; without it, the format must be named",
         "documents": "True if it reads documents, which are cut into passages, rather than rows, which are passages",
-        "sample": "a small valid file, name → text; names with a common folder make a folder",
+        "columns": "True if the columns of a file may be given roles, because they have names and an order of their own",
+        "sample": "a small valid file, name → text, or a function that makes the bytes; names with a common folder make a folder",
     },
 )

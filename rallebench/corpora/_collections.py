@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.numbers import plural
-from rallebench.core.sources import BESIDE, Problems, Source, files_in, has_suffix
+from rallebench.core.sources import BESIDE, Problems, Source, files_in, has_suffix, table_files
+from rallebench.core.streams import plain_name, with_packed
 from rallebench.corpora import ID_NAMES, TEXT_NAMES, CorpusRow
+from rallebench.corpora.document_files import is_document
 
 JSON_FILES = (".jsonl", ".ndjson", ".json")
-OF_OTHER_FORMATS = ("corpus.jsonl", "corpus.jsonl.gz", "corpus.json", "qrels")
+OF_OTHER_FORMATS = (*with_packed("corpus.jsonl"), "corpus.json", "qrels")
 """Files that mark BEIR folders and imported corpora."""
 NAMED = 8
 """Maximum number of files that a warning names."""
-
-
-LARGEST_OBJECT = 2**24
-"""Largest file, in bytes, that is tried as a single object over several lines."""
 
 
 def is_collection(path: Path) -> bool:
@@ -31,21 +26,24 @@ def is_collection(path: Path) -> bool:
     if not path.is_dir() or any((path / name).exists() for name in OF_OTHER_FORMATS):
         return False
     files = files_in(path)
-    if any(file.name.removesuffix(".gz") == "queries.jsonl" for file in files):
+    if any(plain_name(file.name) == "queries.jsonl" for file in files):
         return False  # these are questions, not passages
     rows = list(filter(has_suffix(*JSON_FILES), files))
     others = [file for file in files if file not in rows]
-    documents = [
-        x for x in others if has_suffix(".txt", ".md", ".markdown", ".html", ".htm", ".pdf")(x)
-    ]
+    documents = list(filter(is_document, others))
     if not rows or not all(file.name.lower().startswith(BESIDE) for file in documents):
         return False
     try:
-        first = islice(Source(rows[0], Problems(skip=True)).objects(), 1)
-        row = single_object(rows[0]) or next((row for _, row in first), {})
+        source = Source(rows[0], Problems(skip=True))
+        row = source.document() or next((row for _, row in source.objects()), {})
         return bool(row.keys() & {*ID_NAMES} and row.keys() & {*TEXT_NAMES})
     except BadFileError:
         return False
+
+
+def first_table(path: Path) -> Path | None:
+    """Return the first file of a folder of CSV, TSV, Parquet or Arrow files, None for another; JSON has ``is_collection``."""
+    return next(filter(lambda file: not has_suffix(*JSON_FILES)(file), table_files(path)), None)
 
 
 def each_file(
@@ -84,6 +82,11 @@ def each_file(
         source.done = before
 
 
+def row_id(root: Path, file: Path, number: int) -> str:
+    """Return the id of a row without one: its number, in a folder behind the file's name."""
+    return str(number) if file == root else f"{file.relative_to(root).as_posix()}:{number}"
+
+
 def left_out(folder: Path, files: Sequence[Path], mend: str) -> list[str]:
     """Return one sentence about files of other kinds, counted by suffix; [] if there are none."""
     if not files:
@@ -102,14 +105,3 @@ def first_names(folder: Path, files: Sequence[Path]) -> str:
     """Return the first paths inside a folder, for use in a sentence."""
     names = [file.relative_to(folder).as_posix() for file in files[:NAMED]]
     return ", ".join([*names, "…"] if len(files) > NAMED else names)
-
-
-def single_object(path: Path) -> dict[str, Any] | None:
-    """Return the object in a ``.json`` file that is neither a list nor JSON lines; None for any other file."""
-    if path.suffix.lower() != ".json" or not path.is_file() or path.stat().st_size > LARGEST_OBJECT:
-        return None
-    try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError, OSError):
-        return None
-    return value if isinstance(value, dict) else None

@@ -42,15 +42,17 @@ _ENDS = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in RAW
 _CHARSET = re.compile(rb"<meta\b[^>]{0,200}?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 
 
-def read_page(data: bytes) -> Document:
+def read_page(data: bytes, encoding: str = "") -> Document:
     """Return the visible text, one line per block; the title is ``<title>``, or else the first ``<h1>``.
+
+    ``encoding``: of a page that declares none and is not UTF-8.
 
     Raises UnreadableError for binary data, and for a page beyond MAX_BYTES or SECONDS.
     """
     if len(data) > MAX_BYTES:
         raise UnreadableError(f"is an HTML page of more than {MAX_BYTES // 2**20} MB; divide it.")
-    named = _CHARSET.search(data, 0, 4096)
-    text, guessed = decode(data, [named[1].decode("ascii", "replace")] if named else [])
+    charset = _CHARSET.search(data, 0, 4096)
+    text, guessed = decode(data, charset[1].decode("ascii", "replace") if charset else "", encoding)
     parts: list[str] = []
     headings: dict[str, list[str]] = {"title": [], "h1": []}
     hidden, depth, heading = "", 0, ""

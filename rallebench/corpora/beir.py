@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Source, innermost
+from rallebench.core.streams import with_packed
 from rallebench.corpora import CORPORA, CorpusRow
 from rallebench.corpora.jsonl import read_jsonl
 
-NAMES = ("corpus.jsonl", "corpus.jsonl.gz")
+NAMES = with_packed("corpus.jsonl")
 
 
 def corpus_file(path: Path) -> Path:

@@ -21,7 +21,8 @@ class Corpus(BaseModel):
 
     ``sha256``: of ``passages.jsonl``, which holds ids, texts, titles and page ids in order. ``stamp``
     changes with the source's files. ``skipped``: number of bad rows; ``problems``: the first 20. ``warnings``: sentences
-    about anything else in the source that was skipped or guessed.
+    about anything else in the source that was skipped or guessed. ``origin``: the source's name on a hub, with the commit, or
+    ''; ``columns``: role → column, as given.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -30,6 +31,8 @@ class Corpus(BaseModel):
     name: str
     form: str
     source: str
+    origin: str = ""
+    columns: dict[str, str] = Field(default_factory=dict)
     stamp: str
     passages: Count
     skipped: Count = 0

@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
 from rallebench.core.chunking import Chunking
+from rallebench.core.columns import Columns
+from rallebench.core.encodings import check_encoding
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.events import Progress, map_events
 from rallebench.core.files import disk_error, write_json
+from rallebench.core.json_values import JsonValue
 from rallebench.core.parts import beside, check_name, delete, move_in
+from rallebench.core.readers import role_columns, table_form
 from rallebench.core.sources import Problems, Source, stamps
 from rallebench.core.types import Passage, digest
-from rallebench.corpora import CORPORA, CorpusRow
+from rallebench.corpora import CORPORA, ROLES, CorpusRow
 from rallebench.corpora.cards import CARD, Corpus, is_imported, read_card
 from rallebench.corpora.chunking import chunk
 from rallebench.corpora.page_maps import read_page_map
@@ -35,17 +40,23 @@ def import_corpus(
     source: Path,
     *,
     form: str = "",
+    columns: Columns | None = None,
     page_map: Path | None = None,
     skip_bad: bool = False,
+    encoding: str = "",
+    origin: str = "",
+    warnings: Sequence[str] = (),
 ) -> Generator[Progress, None, Corpus]:
     """Import ``source`` as ``corpora/name``: yield the bytes read, return the Corpus. Close the generator to stop.
 
-    Nothing appears before the import is complete, and existing corpora are kept. Importing the same unchanged
-    files again does nothing; a corpus of that name with equal passages is kept. A passage without text is a bad
-    row. Raises UsageError for an invalid name or form, for the first bad row unless ``skip_bad``, and if
-    another corpus has the name; BackendError if the disk is full.
+    Nothing appears before the import is complete, and existing corpora are kept. Importing the same unchanged files again does
+    nothing; a corpus of that name with equal passages is kept. A passage without text is a bad row. ``columns``: role → column
+    of a table whose names do not tell; ``encoding``: of the text, '' to detect it; ``origin``: the source's name on a hub;
+    ``warnings``: about the source, kept with the corpus. Raises UsageError for an invalid name or form, for the first bad row
+    unless ``skip_bad``, and if another corpus has the name; BackendError if the disk is full.
     """
     target, source = Path(corpora) / check_name("corpus", name), Path(source)
+    encoding = check_encoding(encoding)
     if form:
         CORPORA.entry(form)
     if not source.exists():
@@ -54,49 +65,74 @@ def import_corpus(
         raise UsageError(
             f"{target} exists and is not an imported corpus; choose another name or move it away."
         )
-    form = form or corpus_form(source)
-    stamp = _stamp(source, form, page_map, skip_bad)
+    form = table_form(CORPORA, source, form) if columns else form or corpus_form(source)
+    stamp = _stamp(source, form, page_map, skip_bad, encoding, columns, origin)
     if target.exists() and (existing := read_card(target)).stamp == stamp:
         return existing
     pages = read_page_map(page_map) if page_map else None
-    reading = Source(source, Problems(skip=skip_bad, refuse_empty=True, offered=True))
-    started = time.perf_counter()
+    problems = Problems(skip=skip_bad, refuse_empty=True, offered=True, warnings=list(warnings))
+    reading = Source(source, problems, encoding=encoding)
+    reading.columns = role_columns(reading, columns, ROLES)
     try:
         with beside(Path(corpora), name) as part:
-            yield Progress("", 0, reading.total or None, "0 passages")
-            addresses: dict[str, str] = {}
-            passages = read_corpus(source, pages, form=form, source=reading, addresses=addresses)
-            counted = _PageCounter(_with_addresses(passages, addresses, part / ADDRESSES))
-            writing = writing_store(part, ((passage, None) for passage in counted))
-
-            def progress(count: int) -> Progress:
-                seconds = time.perf_counter() - started
-                message = f"{count:,} passages ({count / seconds:,.0f} per second)"
-                done, total = min(reading.done, reading.total), reading.total or None
-                return Progress("", done, total, message, seconds=seconds, rate=done / seconds)
-
-            count, sha = yield from map_events(writing, progress)
+            written = yield from _write_passages(part, reading, form, pages)
             sizes = {p.name: p.stat().st_size for p in sorted(part.iterdir())}
             card = Corpus(
                 name=name,
                 form=form,
                 source=source.name,
+                origin=origin,
+                columns=dict(columns or {}),
                 stamp=stamp,
-                passages=count,
+                passages=written.passages,
                 skipped=reading.problems.count,
                 problems=reading.problems.first,
                 warnings=reading.problems.warnings,
-                has_pages=pages is not None or counted.own_pages,
-                passages_without_page=counted.without_page,
-                sha256=sha,
+                has_pages=written.has_pages,
+                passages_without_page=written.without_page,
+                sha256=written.sha256,
                 files=sizes,
                 bytes=sum(sizes.values()),
-                seconds=round(time.perf_counter() - started, 3),
+                seconds=written.seconds,
             )
             write_json(part / CARD, card.model_dump())
             return _move_in(part, target, card)
     except OSError as error:
         raise disk_error(target, error, "the corpus") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The passages of an import as they were written."""
+
+    passages: int
+    sha256: str
+    has_pages: bool
+    without_page: int
+    seconds: float
+
+
+def _write_passages(
+    folder: Path, reading: Source, form: str, pages: PageMap | None
+) -> Generator[Progress, None, _Written]:
+    """Write the passages of a source and the addresses of their pages into a folder."""
+    started = time.perf_counter()
+    yield Progress("", 0, reading.total or None, "0 passages")
+    addresses: dict[str, str] = {}
+    passages = read_corpus(reading.path, pages, form=form, source=reading, addresses=addresses)
+    counted = _PageCounter(_with_addresses(passages, addresses, folder / ADDRESSES))
+    writing = writing_store(folder, ((passage, None) for passage in counted))
+
+    def progress(count: int) -> Progress:
+        seconds = time.perf_counter() - started
+        message = f"{count:,} passages ({count / seconds:,.0f} per second)"
+        done, total = min(reading.done, reading.total), reading.total or None
+        return Progress("", done, total, message, seconds=seconds, rate=done / seconds)
+
+    count, sha = yield from map_events(writing, progress)
+    has_pages = pages is not None or counted.own_pages
+    seconds = round(time.perf_counter() - started, 3)
+    return _Written(count, sha, has_pages, counted.without_page, seconds)
 
 
 def _with_addresses(
@@ -142,10 +178,20 @@ class _PageCounter:
             yield passage
 
 
-def _stamp(source: Path, form: str, page_map: Path | None, skip_bad: bool) -> str:
-    """Return 12 hex digits that change with the source's files and the options."""
-    stats = [stamp for path in (source, page_map) if path for stamp in stamps(path)]
-    return digest([stats, form, bool(page_map), skip_bad])[:12]
+def _stamp(
+    source: Path,
+    form: str,
+    page_map: Path | None,
+    skip_bad: bool,
+    encoding: str,
+    columns: Columns | None,
+    origin: str,
+) -> str:
+    """Return 12 hex digits that change with the source's files, or its commit on a hub, and with the options."""
+    paths = [page_map] if origin else [source, page_map]
+    stats: list[JsonValue] = [stamp for path in paths if path for stamp in stamps(path)]
+    more: list[JsonValue] = [x for x in (encoding, dict(columns or {}), origin) if x]
+    return digest([stats, form, bool(page_map), skip_bad, *more])[:12]
 
 
 def _move_in(part: Path, target: Path, card: Corpus) -> Corpus:

@@ -33,7 +33,7 @@ def read_lines(source: Source) -> Iterator[CorpusRow]:
                 if line.strip():
                     source.done = before + inner.done
                     yield CorpusRow(number, f"{name}:{number}", line.strip())
-        except BadFileError as error:  # a damaged gzip file; the other files are still read
+        except BadFileError as error:  # a damaged packed file; the other files are still read
             if len(files) == 1 or not source.problems.skip:
                 raise
             source.problems.add(0, str(error))

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from rallebench.core.columns import first_value
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
-from rallebench.core.sources import Source, first_value, has_suffix
+from rallebench.core.sources import Source, has_suffix
 from rallebench.corpora import ID_NAMES, PAGE_NAMES
 from rallebench.corpora._seen import hashes
 from rallebench.corpora.reading import PageMap

@@ -25,13 +25,17 @@ MAX_PAGES_PER_NAME = 100
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://(www\.)?", re.IGNORECASE)
 _WHOLE = re.compile(r"\d+\.0+")
+_SHEET = re.compile(r"(\.xlsx)#.*$", re.DOTALL | re.IGNORECASE)
 _ENDING = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,4}$")
 
 
 def find_pages(corpora: Path, names: Collection[str]) -> dict[str, dict[str, list[str]]]:
     """Return corpus → name → ids of the pages with that name; reads every corpus once. Damaged corpora are left out."""
-    pages = {}
+    pages: dict[str, dict[str, list[str]]] = {}
     for corpus in imported_corpora(corpora):
+        if not names:  # only the corpora are asked for
+            pages[corpus] = {}
+            continue
         try:
             with closing(PassageStore(Path(corpora) / corpus)) as passages:
                 addresses = page_addresses(Path(corpora) / corpus)
@@ -71,9 +75,10 @@ def _keys_of_passage(passage: Passage) -> Iterator[Key]:
             yield PASSAGE, name.partition(".")[0]
         if _SCHEME.match(name):
             yield LINK, address(name)
-        if _ENDING.search(name):
-            yield FILE, _fold_title(PurePosixPath(name).name)
-            yield STEM, _fold_title(PurePosixPath(name).stem)
+        file = _SHEET.sub(r"\1", name)
+        if _ENDING.search(file):
+            yield FILE, _fold_title(PurePosixPath(file).name)
+            yield STEM, _fold_title(PurePosixPath(file).stem)
     if passage.title:
         yield TITLE, _fold_title(passage.title)
 

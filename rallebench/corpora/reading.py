@@ -13,6 +13,7 @@ from rallebench.core.readers import matching_formats, read_rows
 from rallebench.core.sources import MAX_KEPT_PROBLEMS, Problems, Source
 from rallebench.core.types import Passage
 from rallebench.corpora import CORPORA, CorpusRow
+from rallebench.corpora._collections import first_table
 from rallebench.corpora._seen import SeenIds
 from rallebench.corpora.store import PassageStore
 
@@ -31,13 +32,15 @@ class PageMap(Protocol):
 
 
 def corpus_form(path: Path) -> str:
-    """Return the format of a corpus, by file name or by the files in the folder; ``tsv`` for other files.
+    """Return the format of a corpus, by file name or by the files in the folder (of rows: by the first); ``tsv`` for other files.
 
     Raises BadFileError for a folder of unknown format, and for a packed file.
     """
     path = Path(path)
     if form := next(matching_formats(CORPORA, path), ""):
         return form
+    if file := first_table(path):
+        return corpus_form(file)
     if path.is_dir():
         raise BadFileError(
             f"{path} is a folder without documents (.txt, .md, .html, .pdf), a corpus.jsonl, or JSON files with id and text; "
@@ -45,8 +48,8 @@ def corpus_form(path: Path) -> str:
         )
     if path.is_file() and _begins_with(path, ZIP):
         raise BadFileError(
-            f"{path} is packed, as archives and Office documents are: import an archive, or unpack it; save a document as text, "
-            "HTML or PDF."
+            f"{path} is packed, as archives and Office documents are: import an archive, or unpack it; save a document as .docx, "
+            ".xlsx, text, HTML or PDF."
         )
     return "tsv"
 
@@ -174,7 +177,8 @@ def _first_lines(ids: set[str], source: Source, form: str) -> dict[str, int]:
     """Return id → its first line; empty for a corpus that can be read only once."""
     if not (source.path.is_file() or source.path.is_dir()):
         return {}
-    reread = Source(source.path, Problems(skip=True, refuse_empty=source.problems.refuse_empty))
+    problems = Problems(skip=True, refuse_empty=source.problems.refuse_empty)
+    reread = Source(source.path, problems, encoding=source.encoding, columns=source.columns)
     lines: dict[str, int] = {}
     for row in _sound(reread, form):
         if row.doc_id in ids:

@@ -48,7 +48,9 @@ class Columns(NamedTuple):
     contents: bool = False
 
 
-@CORPORA.register("tsv", recognises=has_suffix(".tsv", ".tab"), sample={"corpus.tsv": SAMPLE})
+@CORPORA.register(
+    "tsv", recognises=has_suffix(".tsv", ".tab"), columns=True, sample={"corpus.tsv": SAMPLE}
+)
 def read_tsv(source: Source) -> Iterator[CorpusRow]:
     """A tab-separated table: id, text, title (KILT, RaLLe); a header row is recognised. Or a folder of such files."""
     return each_file(source, _rows, ".tsv", ".tab")
@@ -151,6 +153,8 @@ def unquote(field: str) -> str:
 def _header(source: Source, fields: list[str]) -> Columns | None:
     """Return the columns that the first row names; None if that row is a passage."""
     names = [unquote(f.strip()).lower().lstrip("#").strip() for f in fields]
+    if source.columns:
+        names = source.columns.rename(names)
 
     def place(known: Sequence[str]) -> int | None:
         return next((names.index(name) for name in known if name in names), None)

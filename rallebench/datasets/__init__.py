@@ -24,6 +24,7 @@ DATASETS: Registry[Read] = Registry(
         "recognises": "(path) → True if the file looks like this format; without it, the format must be named",
         "rows": "(source) → (line, number, row) as stored, for a format without fixed field names",
         "fields": "(row, number) → RowOfFields, for such a format",
-        "sample": "a small valid file, name → text; names with a common folder make a folder",
+        "columns": "True if the columns of a file may be given roles, because they have names and an order of their own",
+        "sample": "a small valid file, name → text, or a function that makes the bytes; names with a common folder make a folder",
     },
 )

@@ -253,4 +253,4 @@ def _text(value: Any) -> str:
         raise NoValueError(f"a list that is cut off or cannot be read, {value.strip()[:40]!r}")
     if isinstance(value, (str, int)):
         return str(value)
-    raise NoValueError(type(value).__name__)
+    raise NoValueError("binary data" if isinstance(value, bytes) else type(value).__name__)

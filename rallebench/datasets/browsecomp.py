@@ -29,12 +29,10 @@ def _record(row: Record) -> Record:
         raise ValueError("still encrypted")
     gold = {str(document["docid"]) for document in row["gold_docs"]}
     evidence = dict.fromkeys([*(str(d["docid"]) for d in row["evidence_docs"]), *sorted(gold)])
-    kilt_record = record(row["query"], [row.get("answer")], id=str(row["query_id"]))
-    pages = [
-        {"provenance": [{"wikipedia_id": page, **({"gold": True} if page in gold else {})}]}
-        for page in evidence
+    sets = [
+        [{"wikipedia_id": page, **({"gold": True} if page in gold else {})}] for page in evidence
     ]
-    return {**kilt_record, "output": [*kilt_record["output"], *pages]}
+    return record(row["query"], [row.get("answer")], sets=sets, id=str(row["query_id"]))
 
 
 def gold_documents(record: Json) -> frozenset[str]:

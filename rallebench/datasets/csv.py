@@ -24,7 +24,7 @@ def read_fields(row: Mapping[str, object], number: int) -> RowOfFields:
 
 def rows(source: Source) -> Iterator[tuple[int, int, dict[str, str]]]:
     """Yield (first line, number from 1, column → cell) of each row. Raises BadFileError for a header without a question."""
-    if _lacks_header(source.path):
+    if source.columns is None and _lacks_header(source.path):
         return _pairs(source)
 
     def check(line: int, columns: list[str]) -> None:
@@ -73,6 +73,7 @@ def _recognises(path: Path) -> bool:
     recognises=_recognises,
     rows=rows,
     fields=read_fields,
+    columns=True,
     sample={"questions.csv": "id,question,answer\nq1,Which moon?,Titan\nq2,Which sea?,Black Sea\n"},
 )
 def read_csv(source: Source) -> Iterator[tuple[int, Record]]:

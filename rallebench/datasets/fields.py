@@ -1,4 +1,4 @@
-"""Field names in question files: question, id, accepted answers, gold pages.
+"""Field names in question files: question, id, accepted answers, gold pages, and whether there is an answer.
 
 Names are compared in lower case with ``_`` between words (``goldenAnswers`` and ``Golden Answers`` become
 ``golden_answers``). A field with an unknown name is left over; the name decides if it looks like gold.
@@ -12,6 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from rallebench.core.columns import Role
+from rallebench.core.declining import declines
 from rallebench.datasets import Record
 from rallebench.datasets._values import NoValueError, is_empty, parse_answers, parse_pages, row_id
 
@@ -39,12 +41,27 @@ gold_doc_ids gold_document gold_documents relevant_doc_ids relevant_docs support
 """
 PAGES = tuple(_PAGES.split())
 """Names of gold pages; if a row has several, all are needed together."""
+UNANSWERABLE = ("unanswerable", "is_unanswerable", "is_impossible")
+ANSWERABLE = ("answerable", "is_answerable")
+"""Names of fields that say whether the question has an answer; without one, declining is right."""
+_TRUTH = {"true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 _NAMES_PAGES = re.compile(
     r"(^|_)((sources?|pages?|urls?|uris?|links?|docs?|documents?|articles?|titles?|files?|paths?|references?|citations?)"
     r"(_ids?|_names?|_titles?|_urls?|_paths?)?|filenames?|docids?|docnos?|pids?|nodes?|provenances?"
     r"|(passage|context|chunk|node|corpus|evidence|gold|positive|relevant)_ids?)$"
 )
 """Names of fields that may name gold pages; they do if a corpus has pages with these ids, titles or addresses."""
+
+ROLES = {
+    "question": Role("question", QUESTION),
+    "answer": Role("answer", (*GOLD, *WEAK, *MORE)),
+    "answers": Role("answers", (*GOLD, *WEAK, *MORE)),
+    "page": Role("page_id", PAGES),
+    "id": Role("id", ID),
+    "group": Role("group", ("group",)),
+    "unanswerable": Role("unanswerable", (*UNANSWERABLE, *ANSWERABLE)),
+}
+"""Roles of the columns of a table of questions. A cell of ``answers`` may hold several, also between ``;``."""
 
 EXPLICIT = ""
 """Pseudo-field for the fields in ``PAGES``."""
@@ -101,7 +118,7 @@ def looks_like_gold(name: str, value: Any) -> bool:
 class RowOfFields:
     """A parsed row. ``record``: in KILT's format; ``names``: field → pages that it may name, ``EXPLICIT`` → pages of the record;
     ``left``: unused fields with their values; ``missing``: texts interpreted as a missing answer; ``split``: True if a cell
-    contained several answers.
+    contained several answers; ``unsplit``: True if a cell taken for one answer contains ``;``.
     """
 
     record: Record
@@ -109,6 +126,7 @@ class RowOfFields:
     left: Mapping[str, Any] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     split: bool = False
+    unsplit: bool = False
 
 
 def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> RowOfFields:
@@ -132,8 +150,11 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
     )
     if question is None:
         raise NoValueError(" has no 'question' with the text of the question.")
-    used = {question, *ID}
+    used = {question, *ID, "group"}
     answers, missing, split = _answers(fields, used, cells)
+    unanswerable = _is_unanswerable(fields, used)
+    if unanswerable:
+        answers = [answer for answer in answers if not declines(answer)]
     pages: list[str] = []
     for name in PAGES:
         if name in fields and not pages:
@@ -149,10 +170,14 @@ def read_row(row: Mapping[str, Any], number: int, *, cells: bool = False) -> Row
         "id": next((row_id(fields[n], number) for n in ID if not is_empty(fields.get(n))), number),
         "input": fields[question],
         "output": kilt if is_kilt else output(answers, [pages] if pages else []),
+        **({"unanswerable": True} if unanswerable else {}),
     }
+    if isinstance(group := fields.get("group"), (str, int)) and not isinstance(group, bool):
+        record["group"] = group
     names = {name: pages for name, pages in candidates.items() if pages}
     names = {EXPLICIT: pages} if pages else names
-    return RowOfFields(record, names, left, tuple(missing), split)
+    unsplit = cells and not split and any(";" in answer for answer in answers)
+    return RowOfFields(record, names, left, tuple(missing), split, unsplit)
 
 
 def _answers(
@@ -178,6 +203,20 @@ def _answers(
         missing += nothing
         used.add(name)
     return list(dict.fromkeys(answers)), missing, split
+
+
+def _is_unanswerable(fields: Mapping[str, Any], used: set[str]) -> bool:
+    """Return whether a row says that its question has no answer; extend ``used``."""
+    for name in (*UNANSWERABLE, *ANSWERABLE):
+        if is_empty(fields.get(name)):
+            continue
+        truth = _TRUTH.get(str(fields[name]).strip().lower().removesuffix(".0"))
+        if truth is None:
+            raise NoValueError(f": {name!r} is neither true nor false; correct it or leave it out.")
+        used.add(name)
+        if truth is (name in UNANSWERABLE):
+            return True
+    return False
 
 
 def _is_link(value: Any) -> bool:

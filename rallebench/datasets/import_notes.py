@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from rallebench.core.errors import BadFileError
 from rallebench.core.files import write_json
 from rallebench.core.json_values import as_json
 from rallebench.core.own_files import parse, read_sealed
+from rallebench.core.streams import plain_name
 from rallebench.core.strict_numbers import Count
 
 MEND = "import the dataset again"
@@ -15,8 +19,12 @@ MEND = "import the dataset again"
 
 @dataclass(frozen=True, slots=True)
 class ImportNotes:
-    """Notes about an import. ``skipped``: number of bad rows; ``problems``: sentences about the first 20."""
+    """Notes about an import. ``skipped``: number of bad rows; ``problems``: sentences about the first 20; ``columns``: role → column,
+    as given; ``origin``: the name on a hub, with the commit, or ''.
+    """
 
+    origin: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
     skipped: Count = 0
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -29,13 +37,14 @@ def notes_file(dataset: Path) -> Path:
     >>> notes_file(Path("datasets/moons.jsonl")).as_posix()
     'datasets/moons.import.json'
     """
-    return dataset.with_name(
-        f"{dataset.name.removesuffix('.gz').removesuffix('.jsonl')}.import.json"
-    )
+    return dataset.with_name(f"{plain_name(dataset.name).removesuffix('.jsonl')}.import.json")
 
 
 def write_notes(dataset: Path, notes: ImportNotes) -> None:
-    """Write the notes beside the dataset, replacing notes of an earlier import."""
+    """Write the notes beside the dataset, replacing other notes of an earlier import."""
+    with suppress(BadFileError):
+        if read_notes(dataset) == notes:
+            return
     if notes == ImportNotes():
         notes_file(dataset).unlink(missing_ok=True)
     else:

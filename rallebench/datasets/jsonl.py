@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from rallebench.core.columnar import columnar_kind
 from rallebench.core.readers import matching_formats
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
@@ -24,7 +25,7 @@ SAMPLE = """{"id": "q1", "question": "Which moon?", "answers": ["Titan", "Saturn
 def recognises(path: Path) -> bool:
     """Return whether one of the first rows has a question, none has the text of a corpus row, and no other format fits the
     file better."""
-    first = first_rows(path) if path.is_file() else []
+    first = first_rows(path) if path.is_file() and not columnar_kind(path) else []
     names = [set(map(normal, row)) for row in first]
     if not any(row & {*QUESTION} for row in names):
         return False
@@ -40,6 +41,7 @@ def recognises(path: Path) -> bool:
     recognises=recognises,
     rows=numbered_rows,
     fields=read_row,
+    columns=True,
     sample={"questions.jsonl": SAMPLE},
 )
 def read_jsonl(source: Source) -> Iterator[tuple[int, Record]]:

@@ -5,6 +5,10 @@
     {"id": "…", "input": "…",
      "output": [{"answer": "…", "provenance": [{"wikipedia_id": "…", "title": "…"}]}]}
 
+A right answer contains a member of each list in ``required``, a list of lists, also a key of this project.
+
+A question without a right answer has ``"unanswerable": true``, a key of this project, and no answer: declining is right.
+
 Every answer is an accepted alternative. The provenance of one output element is one evidence set, whose
 pages are needed together. An element may have an answer, a provenance, or both.
 """
@@ -14,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.columnar import columnar_kind
+from rallebench.core.declining import UNANSWERABLE
 from rallebench.core.errors import BadFileError
-from rallebench.core.json_lists import rows_of_file
+from rallebench.core.json_lists import find_rows
 from rallebench.core.sources import Problems, Source, has_suffix, stamps
 from rallebench.core.types import Example, Gold, Json, Question
 from rallebench.datasets import DATASETS, Record
@@ -27,7 +33,7 @@ from rallebench.datasets._values import is_empty
 from rallebench.datasets.fields import GOLD, RowOfFields, normal
 
 PAGE_KEY = "wikipedia_id"
-KEYS = ("id", "input", "output", "meta")
+KEYS = ("id", "input", "output", "meta", UNANSWERABLE)
 
 
 SAMPLE = """{"id": "q1", "input": "Which moon?", "output": [{"answer": "Titan", "provenance": [{"wikipedia_id": "1"}]}]}
@@ -38,11 +44,11 @@ LOOKED_AT = 20
 
 
 def first_rows(path: Path, inside: str = "") -> list[Record]:
-    """Return the first rows of a JSON-lines file or a JSON list; [] for any other or unreadable file.
+    """Return the first rows of JSON lines, a JSON list, a Parquet or an Arrow file; [] for any other or unreadable file.
 
     Bad rows are left out. ``inside``: see ``Source.objects``.
     """
-    if not has_suffix(".jsonl", ".json")(path):
+    if not (has_suffix(".jsonl", ".json")(path) or columnar_kind(path)):
         return []
     return list(_first_rows(path, tuple(stamps(path)), inside))
 
@@ -71,21 +77,22 @@ def has_other_gold(rows: Sequence[Record]) -> bool:
 
 
 def numbered_rows(source: Source) -> Iterator[tuple[int, int, Record]]:
-    """Yield (line, number from 1, object) from JSON lines, a JSON list, or an object that wraps one."""
+    """Yield (line, number from 1, object) of ``objects``."""
     return ((line, number, row) for number, (line, row) in enumerate(objects(source), start=1))
 
 
 def objects(source: Source, inside: str = "") -> Iterator[tuple[int, Record]]:
-    """Yield (number, object) from JSON lines, a JSON list, or an object that wraps one; SQuAD's articles are split.
+    """Yield (number, object) of ``Source.objects``, or from an object that wraps a list; SQuAD's articles are split.
 
     ``inside``: see ``Source.objects``.
     """
-    rows = None if inside else rows_of_file(source.path)
+    document = None if inside else source.document()
+    rows = find_rows(document) if document else None
     if rows is None:
         yield from source.objects(inside)
         return
     source.unit = "record"
-    questions = (question for row in rows for question in _questions(row))
+    questions = (source.map_row(question) for row in rows for question in _questions(row))
     yield from enumerate(questions, 1)
     source.done = source.total
 
@@ -104,7 +111,9 @@ def _questions(row: Json) -> Iterator[Record]:
 
 def read_fields(row: Record, number: int) -> RowOfFields:
     """Read a record; if it has no gold, also by the fields that KILT does not define."""
-    has_gold = any(isinstance(x, dict) and any(x.values()) for x in row.get("output") or ())
+    has_gold = row.get(UNANSWERABLE) is True or any(
+        isinstance(x, dict) and any(x.values()) for x in row.get("output") or ()
+    )
     left = {} if has_gold else {k: v for k, v in row.items() if k not in KEYS and not is_empty(v)}
     return RowOfFields(row, left=left)
 
@@ -117,7 +126,7 @@ def read_fields(row: Record, number: int) -> RowOfFields:
     sample={"questions.jsonl": SAMPLE},
 )
 def read_kilt(source: Source) -> Iterator[tuple[int, Record]]:
-    """KILT records as JSON lines, plain or gzipped: id, input, and output with the gold.
+    """KILT records as JSON lines, plain or packed: id, input, and output with the gold.
 
     Streams. ``output``, answers and provenances may be missing, null or empty (no gold); ids may be numbers
     and are kept as stripped text. A row is bad if its JSON is invalid, its id or input missing or blank, its
@@ -169,30 +178,32 @@ def read_gold(record: Json, where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) 
     the set of their ids; with several ``rank_keys`` an id is their values joined with ``+``. ``titles``: page id →
     title ('' if missing) of every page in order. ``passages``: the sets of ``doc_id``, which RaLLe and others add to
     KILT's fields. ``grades``: a page's ``relevance``, which BEIR's judgements add, if it is a number; a page with a
-    relevance of 0 or less is judged but not gold.
+    relevance of 0 or less is judged but not gold. ``required``: see ``_read_required``. ``unanswerable``: see ``read_unanswerable``.
     """
     elements = read_output(record, where)
     listed = [read_provenance(element, where) for element in elements]
     for item in (item for group in listed for item in group):
         _check_grade(item, where)
-    items = [[item for item in group if _grade(item) > 0] for group in listed]
+    items = [[item for item in group if read_grade(item) > 0] for group in listed]
     sets = [{provenance_id(item, rank_keys, where) for item in group} - {""} for group in items]
     titles: dict[str, str] = {}
     for item in (item for group in items for item in group):
         if page := provenance_id(item, (PAGE_KEY,), where):
             titles[page] = titles.get(page) or str(item.get("title") or "").strip()
-    passages = [set(map(_passage_id, group)) - {""} for group in items]
+    passages = [set(map(read_passage_id, group)) - {""} for group in items]
     grades = {
-        provenance_id(item, (PAGE_KEY,), where): _grade(item)
+        provenance_id(item, (PAGE_KEY,), where): read_grade(item)
         for item in (item for group in listed for item in group)
         if isinstance(item.get("relevance"), (int, float))
     }
     return Gold(
         read_answers(record, where),
+        required=_read_required(record, where),
         provenance=tuple(frozenset(ids) for ids in sets if ids),
         titles=titles,
         passages=tuple(frozenset(ids) for ids in passages if ids),
         grades=grades,
+        unanswerable=read_unanswerable(record, where),
     )
 
 
@@ -200,6 +211,37 @@ def read_answers(record: Json, where: str) -> tuple[str, ...]:
     """Return the distinct non-empty stripped answers, in order."""
     answers = (_alias(element, where) for element in read_output(record, where))
     return tuple(dict.fromkeys(filter(None, answers)))
+
+
+def _read_required(record: Json, where: str) -> tuple[tuple[str, ...], ...]:
+    """Return the lists of texts of which a right answer contains one each. Raises BadFileError for any other value."""
+    groups = record.get("required")
+    if groups is None:
+        return ()
+    lists = isinstance(groups, list) and all(isinstance(group, list) for group in groups)
+    if not lists or not all(isinstance(text, str) for group in groups for text in group):
+        raise BadFileError(
+            f"{where}: 'required' should be a list of lists of texts, as in [[\"1655\"]]."
+        )
+    distinct = (
+        tuple(dict.fromkeys(text.strip() for text in group if text.strip())) for group in groups
+    )
+    return tuple(group for group in distinct if group)
+
+
+def read_unanswerable(record: Json, where: str) -> bool:
+    """Return whether a record says that declining is right. Raises BadFileError if it accepts an answer, too."""
+    value = record.get(UNANSWERABLE)
+    if value is not None and not isinstance(value, bool):
+        raise BadFileError(
+            f"{where} has an {UNANSWERABLE!r} that is {_kind(value)}, not true or false."
+        )
+    answers = (*read_answers(record, where), *chain(*_read_required(record, where)))
+    if value and answers:
+        raise BadFileError(
+            f"{where} is unanswerable, but accepts the answer {answers[0][:60]!r}; remove one of the two."
+        )
+    return bool(value)
 
 
 def _check_grade(item: Json, where: str) -> None:
@@ -210,13 +252,13 @@ def _check_grade(item: Json, where: str) -> None:
     raise BadFileError(f"{where}: a 'relevance' is {kind}; give a grade such as 0, 1 or 2.")
 
 
-def _grade(item: Json) -> float:
+def read_grade(item: Json) -> float:
     """Return the relevance of a page; 1.0 by default."""
     value = item.get("relevance")
     return float(value) if isinstance(value, (int, float)) else 1.0
 
 
-def _passage_id(item: Json) -> str:
+def read_passage_id(item: Json) -> str:
     """Return the stripped ``doc_id``; '' if absent or invalid, because KILT does not define the field."""
     value = item.get("doc_id")
     is_id = isinstance(value, (str, int)) and not isinstance(value, bool)

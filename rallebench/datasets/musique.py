@@ -1,7 +1,9 @@
 """MuSiQue (Trivedi et al. 2022, arXiv:2108.00573): JSON lines with ``id``, ``question``, ``answer``, ``answer_aliases``,
 ``answerable`` and ``paragraphs`` (title, paragraph_text, is_supporting).
 
-Unanswerable questions, of which MuSiQue-Full has one per answerable question, are left out, as in R-Eval.
+Of each question, MuSiQue-Full has a second row that its own paragraphs do not answer: declining is right there. It has the same
+id, so ``-unanswerable`` is added, and no gold pages. With a corpus of all paragraphs of the set, such a question has an answer
+again. R-Eval leaves these rows out (``papers/reval``).
 """
 
 from __future__ import annotations
@@ -15,9 +17,15 @@ SAMPLE = """{"id": "2hop__1_2", "question": "Who discovered the largest moon of 
 """
 
 
-def _record(row: Record) -> Record | None:
-    if not row.get("answerable", True):
-        return None
+def _record(row: Record) -> Record:
+    answerable = row.get("answerable", True)
+    if not isinstance(answerable, bool):
+        raise TypeError(answerable)
+    if not answerable:
+        name = f"{row['id']}-unanswerable"
+        return record(
+            row["question"], [], id=name, environment="wiki", dataset="musique", unanswerable=True
+        )
     pages: dict[str, str] = {}
     for paragraph in row["paragraphs"]:
         if paragraph.get("is_supporting"):
@@ -31,7 +39,7 @@ def _record(row: Record) -> Record | None:
 
 MUSIQUE.register(
     "musique",
-    "MuSiQue's own JSON lines; aliases are accepted, and unanswerable questions are left out.",
+    "MuSiQue's own JSON lines; aliases are accepted, and declining is right for unanswerable questions.",
     _record,
     {"musique_ans_v1.0_dev.jsonl": SAMPLE},
 )

@@ -8,19 +8,46 @@ from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
+from rallebench.core.columns import Columns, list_columns, no_column
 from rallebench.core.errors import BadFileError, UsageError
-from rallebench.core.readers import matching_formats, read_rows
-from rallebench.core.sources import Problems, Source, stamps
+from rallebench.core.readers import (
+    matching_formats,
+    read_rows,
+    role_columns,
+    table_form,
+    table_rows,
+)
+from rallebench.core.sources import Problems, Source, stamps, table_files
 from rallebench.core.types import Example, digest
 from rallebench.datasets import DATASETS, Record
+from rallebench.datasets.fields import ROLES, normal
 from rallebench.datasets.kilt import examples
 
 DEFAULT = "kilt"
+FEW = 20
+"""Rows by whose names a file of no known format is described."""
 
 
 def dataset_form(path: Path) -> str:
-    """Return the format of a dataset by its name and first rows; DEFAULT if no format recognises it."""
-    return next(matching_formats(DATASETS, Path(path)), DEFAULT)
+    """Return the format of a dataset by its name and first rows; DEFAULT if no format recognises it.
+
+    A folder of files with rows has the format of its first file.
+    """
+    path = Path(path)
+    form = next(matching_formats(DATASETS, path), "")
+    if not form and (files := table_files(path)):
+        return dataset_form(files[0])
+    return form or DEFAULT
+
+
+def known_form(source: Source) -> str:
+    """Return ``dataset_form``. Raises BadFileError, which lists the columns, for records of no known format."""
+    form = dataset_form(source.path)
+    if form == DEFAULT:
+        names = list_columns(table_rows(source.path, FEW, source.encoding))
+        if names and "input" not in names:
+            raise no_column(source.path, names, "question")
+    return form
 
 
 def read_examples(path: Path, *, form: str = "", source: Source | None = None) -> Iterator[Example]:
@@ -37,6 +64,16 @@ def read_examples(path: Path, *, form: str = "", source: Source | None = None) -
 def records(source: Source, form: str) -> Iterator[tuple[int, Record]]:
     """Return (line, record in KILT's format) of each row in a format."""
     return read_rows(DATASETS[form], source, form)
+
+
+def read_table(path: Path, columns: Columns, form: str = "") -> tuple[Example, ...]:
+    """Return the examples of a table whose columns have these roles. Raises BadFileError for any bad row."""
+    source = Source(path)
+    source.columns = role_columns(source, columns, ROLES, normal)
+    read = tuple(examples(source, records(source, table_form(DATASETS, path, form))))
+    if not read:
+        raise BadFileError(f"{path} contains no questions.")
+    return read
 
 
 def read_questions(
@@ -63,12 +100,19 @@ def select(
     return tuple(examples[:limit])
 
 
+def answerable_questions(path: Path, form: str = "") -> tuple[Example, ...]:
+    """Return all examples but those where declining is right, for programs that leave such questions out. Raises as
+    ``read_questions`` does.
+    """
+    return tuple(e for e in read_questions(path, form=form) if not e.gold.unanswerable)
+
+
 @lru_cache(maxsize=2)  # every variant of a sweep, and every change of its plan, reads the same file
 def _read(
     path: Path, _stamps: tuple[object, ...], limit: int | None, form: str
 ) -> tuple[Example, ...]:
     """Return the examples; a changed file is read again."""
-    rows = read_examples(path, form=form)
+    rows = read_examples(path, form=form or known_form(Source(path)))
     try:
         first = tuple(rows if limit is None else islice(rows, min(limit, sys.maxsize)))
         for _ in rows:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from rallebench.core.errors import BadFileError
+from rallebench.core.events import Pacer
 from rallebench.core.numbers import plural
 from rallebench.core.readers import naming
 from rallebench.core.sources import Problems, Source
@@ -23,6 +24,8 @@ PageFinder = Callable[[Collection[str]], Mapping[str, Mapping[str, Sequence[str]
 
 MOST_NAMED = 8
 """Maximum number of fields that a sentence names."""
+PROGRESS_SECONDS = 0.3
+"""Least time between two reports of progress."""
 EXAMPLE = 60
 """Maximum characters of a name that a warning quotes."""
 
@@ -31,7 +34,7 @@ EXAMPLE = 60
 class Survey:
     """Findings about a file. ``left``: unused field → rows with a value; ``gold_like``: unused fields that look like gold;
     ``names``: line → field → pages that it may name; ``missing``: text → number of answers taken for missing; ``split``: rows
-    with several answers in a cell."""
+    with several answers in a cell; ``unsplit``: rows with one answer that contains ``;``."""
 
     rows: int = 0
     left: Counter[str] = field(default_factory=Counter)
@@ -39,6 +42,7 @@ class Survey:
     names: dict[int, Mapping[str, list[str]]] = field(default_factory=dict)
     missing: Counter[str] = field(default_factory=Counter)
     split: int = 0
+    unsplit: int = 0
 
     def add(self, line: int, fields: Any) -> None:
         """Count a row's fields."""
@@ -47,6 +51,7 @@ class Survey:
         self.gold_like |= {n for n, value in fields.left.items() if looks_like_gold(n, value)}
         self.missing.update(fields.missing)
         self.split += fields.split
+        self.unsplit += fields.unsplit
         if fields.names:
             self.names[line] = fields.names
 
@@ -65,27 +70,34 @@ class NamedPages:
 
 @dataclass(frozen=True, slots=True)
 class GoldCount:
-    """Number of questions, of questions with an answer, and of questions with a gold page."""
+    """Number of questions, of questions with an answer, with a gold page, and of unanswerable questions."""
 
     questions: int
     answers: int
     pages: int
+    unanswerable: int = 0
 
 
-def survey(source: Source, form: str, most: int | None = None) -> Survey | None:
-    """Survey the first ``most`` rows (all if None). Return None for a format with fixed field names, and for a file that can be read
-    only once.
+def survey(
+    source: Source, form: str, most: int | None = None
+) -> Generator[int, None, Survey | None]:
+    """Survey the first ``most`` rows (all if None), yielding the bytes read from time to time. Return None for a format with fixed
+    field names, and for a file that can be read only once.
     """
     traits = DATASETS.entry(form).traits
-    if "fields" not in traits or not source.path.is_file():
+    again = source.path.is_file() or source.path.is_dir()
+    if "fields" not in traits or not again:
         return None
-    surveyed = Survey()
-    reading = Source(source.path, Problems(skip=True))
+    surveyed, pacer = Survey(), Pacer(PROGRESS_SECONDS)
+    problems = Problems(skip=True)
+    reading = Source(source.path, problems, encoding=source.encoding, columns=source.columns)
     try:
         with naming(source.path, form):
             for line, number, row in islice(traits["rows"](reading), most):
                 with suppress(NoValueError):  # the import reports this row
                     surveyed.add(line, traits["fields"](row, number))
+                if pacer.due():
+                    yield reading.done
     except BadFileError:
         return None
     return surveyed
@@ -171,7 +183,16 @@ def sentences(
     columns = {named.column for named in chosen or ()} - {EXPLICIT}
     left = {name: rows for name, rows in surveyed.left.items() if name not in columns}
     gold = [name for name in left if name in surveyed.gold_like and not may_name_pages(name)]
-    if not count.answers and count.questions:
+    if count.unanswerable:
+        notes.append(
+            f"{plural(count.unanswerable, 'question')} without a right answer: an answer that declines scores 1."
+        )
+    if count.questions and count.unanswerable == count.questions:
+        warnings.append(
+            "No question has a right answer, so only declining is right. If this is a test split without answers, take a split "
+            "with them."
+        )
+    elif not count.answers and count.questions:
         warnings.append(_no_gold(left, count))
     if gold:
         warnings.append(
@@ -184,7 +205,7 @@ def sentences(
         for named in chosen or ()
         if named.column != EXPLICIT
     ]
-    warnings += [_lost_pages(named) for named in chosen or () if named.unknown]
+    warnings += [lost_pages(named) for named in chosen or () if named.unknown]
     unknown = [name for name in left if may_name_pages(name) and count.pages < count.questions]
     if unknown and chosen is None:
         notes.append(
@@ -205,6 +226,11 @@ def sentences(
     if surveyed.split:
         cells = plural(surveyed.split, "cell")
         notes.append(f"{cells} with | or ; between several answers: each of them is accepted.")
+    if surveyed.unsplit > 1:
+        warnings.append(
+            f"{surveyed.unsplit:,} answers contain ; and are each accepted only as a whole. If each means several, put | "
+            "between them in the file."
+        )
     return warnings, notes
 
 
@@ -228,7 +254,8 @@ def _unknown_pages(surveyed: Survey, left: Mapping[str, int], names: Sequence[st
     )
 
 
-def _lost_pages(named: NamedPages) -> str:
+def lost_pages(named: NamedPages) -> str:
+    """Return a warning about gold pages that a corpus, or all of them, lack."""
     example = named.unknown[0][:EXAMPLE]
     if not named.corpus:
         return (

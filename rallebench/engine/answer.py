@@ -13,7 +13,7 @@ from rallebench.core.types import Episode, Flow, Question
 from rallebench.engine import loop
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_files import RunState
-from rallebench.engine.spending import charge, charged_prices
+from rallebench.engine.spending import charge, charged_batch, charged_prices
 from rallebench.engine.store import RunFolder
 
 FIRST_FAILURES = 5
@@ -58,7 +58,7 @@ def answer(
             backends,
             workflow=workflow,
             reply_cache=reply_cache,
-            batch_size=batch_size,
+            batch_size=charged_batch(backends, prices, batch_size),
             stop=counter.stop,
         ):
             folder.append(log, episode, counter.session, counter.seconds_since_start)

@@ -45,6 +45,15 @@ def find_clusters(examples: Sequence[Example]) -> Clusters:
     return Clusters(next((kind for kind in (GOLD_PAGES, GROUP) if kind in kinds), QUESTION), of)
 
 
+def list_articles(examples: Sequence[Example]) -> list[list[Example]]:
+    """The questions of each cluster, in the order of the data set."""
+    clusters = find_clusters(examples).of
+    articles: dict[int, list[Example]] = {}
+    for example in examples:
+        articles.setdefault(clusters[example.question.qid], []).append(example)
+    return list(articles.values())
+
+
 def shared_timings(episode: Episode) -> list[Timing]:
     """The shared timings of an episode, one for each step that was part of a batch."""
     return [
@@ -58,10 +67,10 @@ def shared_timings(episode: Episode) -> list[Timing]:
 def timed_clusters(
     clusters: Clusters, timings: Iterable[Mapping[str, Sequence[Timing]]]
 ) -> Clusters:
-    """Clusters for times: questions that share a batch in any run belong together. If this gives at least as many clusters
-    as the articles do, the articles count.
+    """Clusters for times: questions that share a batch in any run belong together; the articles count only if no question
+    shares a batch.
 
-    ``timings``: of each run, question id → its shared timings.
+    The load of the machine varies between batches, not articles. ``timings``: of each run, question id → its shared timings.
     """
     parent: dict[Any, Any] = {}
 
@@ -76,16 +85,21 @@ def timed_clusters(
                 parent[root((run, *timing))] = root(("question", qid))
     numbers: dict[Any, int] = {}
     of = {qid: numbers.setdefault(root(("question", qid)), len(numbers)) for qid in clusters.of}
-    return Clusters(BATCH, of) if len(numbers) < len(set(clusters.of.values())) else clusters
+    return Clusters(BATCH, of) if len(numbers) < len(of) else clusters
+
+
+def question_group(example: Example) -> str:
+    """Return the group in the record of a question; '' if it names none."""
+    meta = example.record.get("meta")
+    inside = meta.get("group") if isinstance(meta, Mapping) else None
+    group = example.record.get("group", inside)
+    return str(group) if isinstance(group, (str, int)) else ""
 
 
 def _keys(example: Example) -> list[tuple[str, str]]:
     """(kind, name) of everything that links a question to other questions."""
     if pages := sorted(example.gold.pages):
         return [(GOLD_PAGES, page) for page in pages]
-    meta = example.record.get("meta")
-    inside = meta.get("group") if isinstance(meta, Mapping) else None
-    group = example.record.get("group", inside)
-    if isinstance(group, (str, int)) and str(group):
-        return [(GROUP, str(group))]
+    if group := question_group(example):
+        return [(GROUP, group)]
     return [(QUESTION, example.question.qid)]

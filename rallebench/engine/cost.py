@@ -15,7 +15,7 @@ import numpy as np
 
 from rallebench.core.backends import LLM
 from rallebench.core.costs import ActionCost, Cost, CostTotal, QuestionCost, Spread, StepCost
-from rallebench.core.prices import Prices, read_prices
+from rallebench.core.prices import FREE, Prices, read_prices
 from rallebench.core.types import Episode, Generate, Gold, Retrieve, Step, UseTool
 from rallebench.metrics import metric
 from rallebench.metrics.cost import (
@@ -35,14 +35,14 @@ def llm_prices(llms: Mapping[str, LLM]) -> dict[str, dict[str, float] | None]:
 
 
 def step_usd(step: Step, prices: Prices) -> tuple[float, float] | None:
-    """US dollars for the prompt and for the completion of a step; None if unknown.
+    """US dollars for the prompt and for the completion of a step; None if unknown. A free model needs no count of tokens.
 
     >>> from rallebench.core.types import Message, Reply
     >>> step = Step(Generate("m", (Message("user", "Who?"),)), Reply("Ada", prompt_tokens=1000, completion_tokens=10))
     >>> step_usd(step, {"m": {"prompt": 1.0, "completion": 2.0}}), step_usd(step, {})
     ((0.001, 2e-05), None)
     """
-    if not isinstance(step.request, Generate):
+    if not isinstance(step.request, Generate) or prices.get(step.request.llm) == FREE:
         return 0.0, 0.0
     own = prices.get(step.request.llm) or {}
     prompt = _usd(step_prompt_tokens(step), own.get("prompt"))

@@ -186,9 +186,17 @@ class Performer:
                 f"The {self._rules.noun} was stopped in {request.name!r}.", hint=Hint("start-again")
             )
         self.results.append(result)
+        self._repeat_alike(result)
         if request.on_result is not None:
             request.on_result(result)
         return result
+
+    def _repeat_alike(self, result: RunResult) -> None:
+        """Repeat the questions of later runs at least as often as those of this one, which may be of an earlier session."""
+        repeats, spread = self._options.repeats, result.report and result.report.repeats
+        if spread:
+            number = max(repeats.number, spread.requested)
+            self._options = replace(self._options, repeats=replace(repeats, number=number))
 
     def _label_warning(self, dataset: str, event: Event) -> Event | None:
         """An event of a run. A warning names its dataset; the second of two equal warnings is dropped (None)."""
@@ -283,6 +291,10 @@ def run_experiment(
         performer = Performer(request, context, store, options, rules)
         try:
             report = yield from drive(experiment(request), performer)
+        except (StoppedError, GeneratorExit):
+            if not store.exists(request.name):  # stopped before its first run: it is listed, too
+                performer.save()
+            raise
         finally:
             performer.close()
         report = replace(report, notes=(*report.notes, *performer.warnings))

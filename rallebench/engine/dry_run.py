@@ -176,7 +176,8 @@ class DryRunner:
         )
         self.runs.append((planned, f"{request.label} {mark}"))
         for sentence in self._context.coverage(request, None):
-            self._needs.warnings[f"{request.dataset.name}: {sentence}"] = None
+            if sentence not in self._needs.warnings:  # else the experiment itself says so
+                self._needs.warnings[f"{request.dataset.name}: {sentence}"] = None
         columns = {column.name for column in request.columns}
         if stored is not None and not left and columns <= stored.means.keys():
             return stored

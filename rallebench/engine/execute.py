@@ -18,15 +18,17 @@ from rallebench.core.backends import NOTHING_LOADED, Backends
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.events import Finished, Operation, Progress, Warned, under, warning_events
 from rallebench.core.memory import Memory, peak_bytes
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import DEFAULT_OPTIONS, FlowFactory, RunOptions, RunRequest, RunResult
 from rallebench.core.scoring import Judgements, Pair, Scorer
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import Episode
 from rallebench.core.versions import RECORDED, versions
 from rallebench.engine.answer import answer
 from rallebench.engine.cost import llm_prices
 from rallebench.engine.judging import (
-    PassContext,
+    InnerContext,
     failure_sentence,
     pass_request,
     summarise,
@@ -34,11 +36,12 @@ from rallebench.engine.judging import (
 )
 from rallebench.engine.ports import RunContext
 from rallebench.engine.ralle_files import write_ralle_files
+from rallebench.engine.repeats import play_repeats, requested_repeats
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_files import RunDescription, RunState
 from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, refused_to, unread
 from rallebench.engine.score import score_pairs, score_run
-from rallebench.engine.store import Answers, RunFolder
+from rallebench.engine.store import JUDGES, REPEATS, Answers, RunFolder
 from rallebench.engine.stored_runs import (
     is_complete,
     make_result,
@@ -49,6 +52,8 @@ from rallebench.metrics.scorers import metric_scorers
 
 HEADLINE = ("accuracy", "em", "f1", "has_answer", "Rprec", "recall@5")
 """Metrics with means that are shown during a run."""
+SINGLY = RunOptions(batch_size=1)
+"""The options of answers from elsewhere."""
 
 
 def execute(
@@ -68,7 +73,7 @@ def execute(
     loaded = yield from under(task, context.load(request))
     backends, make_flow = request.flow.open(loaded)
     memory = context.memory(request.flow.names)
-    described = describe_run(request, backends, batch_size=options.batch_size, memory=memory)
+    described = describe_run(request, backends, options, memory)
     run = _open_folder(request, context.runs, described, options)
     cache = context.reply_cache()
     with run.lock():
@@ -79,6 +84,12 @@ def execute(
             reused = stored is not None and is_complete(run, request)
             warnings += yield from _answers(
                 run, request, backends, make_flow, cache, context, options, stored, reused
+            )
+            options = replace(options, repeats=requested_repeats(run, options.repeats))
+            inside = InnerContext(context, run.path / REPEATS)
+            again = replace(options, resume=True, track=False, repeats=ONCE)
+            warnings += yield from play_repeats(
+                run, request, backends, options.repeats, lambda r: execute(r, inside, again)
             )
             report, of_scoring = yield from _score(
                 run, request, context, options, stored if reused else None
@@ -128,19 +139,22 @@ def _answers(
     after: list[str] = []
     if not reused:
         earlier = judgements(request.flow.names, backends)
-        yield from answer(
-            run,
-            make_flow,
-            request.questions,
-            backends,
-            task=request.label,
-            workflow=request.flow.workflow,
-            reply_cache=cache,
-            batch_size=options.batch_size,
-            max_errors=options.max_errors,
-            budget=options.budget,
-            observe=_observer(request, counts),
-        )
+        try:
+            yield from answer(
+                run,
+                make_flow,
+                request.questions,
+                backends,
+                task=request.label,
+                workflow=request.flow.workflow,
+                reply_cache=cache,
+                batch_size=options.batch_size,
+                max_errors=options.max_errors,
+                budget=options.budget,
+                observe=_observer(request, counts),
+            )
+        finally:
+            request.flow.disconnect()
         after += unread(earlier, judgements(request.flow.names, backends))
         after += refused_to(request.flow.names, backends)
     after += counts.sentences()
@@ -159,7 +173,8 @@ def _score(
     judgements, judges, warnings = yield from _judge(run, request, context, options)
     yield Progress(request.label, message="scoring")
     request, judges, lost = with_stored_judges(run, request, judges)
-    return finish(run, request, judgements, judges, answers), (*warnings, *lost)
+    report = finish(run, request, judgements, judges, answers, options.repeats)
+    return report, (*warnings, *lost)
 
 
 def _judge(
@@ -180,7 +195,9 @@ def _judge(
         inner = pass_request(request, judge, episodes)
         task = f"{request.label}/{judge.name}".strip("/")
         try:
-            result = yield from under(task, execute(inner, PassContext(context, run), again))
+            result = yield from under(
+                task, execute(inner, InnerContext(context, run.path / JUDGES), again)
+            )
         except StoppedError:
             raise
         except RalleError as error:
@@ -203,12 +220,20 @@ def rescore(
     metrics: tuple[str, ...],
     judges: tuple[Scorer, ...],
     context: RunContext,
+    budget: SpendingLimit | None = None,
 ) -> Operation[RunResult]:
-    """Score a stored run by ``metrics`` and ``judges``. Its answers are not requested again, and its own columns stay."""
+    """Score a stored run and its repeats by ``metrics`` and ``judges``. Its answers are not requested again, and its own columns stay.
+
+    ``budget``: the spending limit of the judges. Raises StoppedError when it is spent; finished judgements are kept.
+    """
+    for number, repeat in enumerate(run.repeats(), 2):
+        inner = InnerContext(context, run.path / REPEATS)
+        yield from under(f"repeat {number}", rescore(repeat, metrics, judges, inner, budget))
     request = stored_request(run)
     request = replace(request, metrics=metrics, scorers=(*request.scorers, *judges))
     with run.lock():
-        report, warnings = yield from _score(run, request, context, DEFAULT_OPTIONS)
+        options = replace(DEFAULT_OPTIONS, budget=budget)
+        report, warnings = yield from _score(run, request, context, options)
         state = run.state()
         messages = filter(None, [*warnings, state.message])
         run.set_state(replace(state, message=" ".join(messages)))
@@ -255,13 +280,12 @@ def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) ->
 def describe_run(
     request: RunRequest,
     backends: Backends = NOTHING_LOADED,
-    *,
-    batch_size: int = 1,
+    options: RunOptions = SINGLY,
     memory: Mapping[str, Memory | None] | None = None,
 ) -> RunDescription:
     """Describe a run for ``run.json``. Its fingerprint changes with everything that may change an episode.
 
-    The fingerprint covers no prices, and no retrievers that ask language models themselves: they only change costs.
+    The fingerprint covers no prices, no number of repeats, and no retrievers that ask language models themselves: they only change costs.
     """
     llms = {name: backends.llms[name] for name in request.flow.llms if name in backends.llms}
     retrievers = {
@@ -278,7 +302,7 @@ def describe_run(
         spec,
         spec.fingerprint(),
         (*request.metrics, *(judge.name for judge in request.judges)),
-        batch_size,
+        options.batch_size,
         time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         request.dataset.file,
         llm_prices(llms),
@@ -286,6 +310,7 @@ def describe_run(
         memory,
         {**installed, **versions(*RECORDED)},
         platform.platform(),
+        repeats=options.repeats.number,
     )
 
 
@@ -319,14 +344,22 @@ def finish(
     judgements: Judgements | None = None,
     judges: Sequence[JudgeReport] = (),
     answers: Answers | None = None,
+    repeats: RepeatOptions = ONCE,
 ) -> RunReport:
     """Score all stored answers of a run and write RaLLe's files; returns the report.
 
-    ``judges``: their passes, for the report; ``answers``: the folder's, if already read.
+    ``judges``: their passes, for the report; ``answers``: the folder's, if already read. ``repeats``: as requested.
     """
     answers = answers or folder.answers()
     report = score_run(
-        folder, request.metrics, request.scorers, request.examples, judgements, judges, answers
+        folder,
+        request.metrics,
+        request.scorers,
+        request.examples,
+        judgements,
+        judges,
+        answers,
+        repeats,
     )
     chain = request.flow.chain
     config = None

@@ -88,6 +88,11 @@ class ExperimentStore:
         stored = self._beginning(name)
         return stored.noun if stored else ""
 
+    def run_names(self, name: str) -> Mapping[str, str]:
+        """Label → run of an experiment; {} as for ``find_kind``."""
+        stored = self._beginning(name)
+        return stored.runs if stored else {}
+
     def _beginning(self, name: str) -> _Beginning | None:
         """The beginning of an experiment, None if it does not exist or its file is damaged."""
         with contextlib.suppress(BadFileError):

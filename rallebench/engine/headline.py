@@ -5,13 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from rallebench.core.errors import RalleError
+from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.types import Chain, Example
+from rallebench.metrics import read_card
 
 OF_ANSWERS = ("em", "accuracy", "f1", "rougel")
 """Metrics of answers that can decide, in order of preference."""
 
 _CUT_OFF = re.compile(r"(?P<family>[^@]+?)(?:@|_at_)(?P<k>\d+)")
+BY_KIND = ("em_answerable", "f1_answerable", "em_unanswerable")
+"""Further default metrics of a dataset with unanswerable questions."""
 RETRIEVAL_RUN = ("ndcg@10", "mrr", "map")
 """Further default metrics of a chain that only retrieves."""
 
@@ -82,7 +87,7 @@ def table_metrics(report: RunReport, chain: Chain | None) -> dict[str, Estimate]
 
 
 def not_printed(report: RunReport, chain: Chain | None) -> list[str]:
-    """The metrics of a report that are not printed: one sentence for each reason."""
+    """The metrics of a report that are not printed, or not for every question: one sentence for each reason."""
     without = report.not_scored
     reasons: dict[str, list[str]] = {}
     for name, reason in without.items():
@@ -92,4 +97,20 @@ def not_printed(report: RunReport, chain: Chain | None) -> list[str]:
     if chain is not None and deeper:
         passages = "1 passage is" if chain.depth == 1 else f"{chain.depth} passages are"
         sentences.append(f"Not printed: {', '.join(deeper)} (only {passages} retrieved).")
+    compared = [name for name in report.metrics if name not in (*without, *BY_KIND)]
+    leave_out = [name for name in compared if _leaves_out_unanswerable(name)]
+    if report.unanswerable and leave_out:
+        questions = plural(report.unanswerable, "unanswerable question")
+        sentences.append(
+            f"Without the {questions}, since they cannot count that declining is right: {', '.join(leave_out)}."
+        )
     return sentences
+
+
+def _leaves_out_unanswerable(name: str) -> bool:
+    """Return whether a metric compares with accepted answers, and does not count declining."""
+    try:
+        card = read_card(name)
+    except RalleError:  # of a plug-in that is not installed
+        return False
+    return "answers" in card.needs.split("+") and not card.declining

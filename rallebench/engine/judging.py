@@ -7,13 +7,16 @@ settings, so other answers, or another prompt, give another pass. ``engine.execu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from rallebench.core.backends import Backends
 from rallebench.core.errors import MismatchError, RalleError
 from rallebench.core.events import Operation
 from rallebench.core.memory import Memory
-from rallebench.core.report import JudgeReport
+from rallebench.core.own_files import reading
+from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import DatasetRef, FlowSpec, RunRequest, RunResult
 from rallebench.core.scoring import Pair, Scorer
 from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, digest
@@ -21,22 +24,22 @@ from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.ports import RunContext
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import JUDGES, RunFolder
-from rallebench.metrics.judges import UNPARSED
+from rallebench.metrics.judges import UNPARSED, read_judgement
 
 NOT_JUDGED = "not_judged"
 LONGEST_NAME = 80
 """The most bytes that a judge's name contributes to the name of its folder."""
 
 
-class PassContext:
-    """The context of the passes inside a run: their folder is the run's, and they are not tracked."""
+class InnerContext:
+    """The context of runs inside a run, in ``folder``: a judge's passes or repeats. They are not tracked."""
 
-    def __init__(self, context: RunContext, run: RunFolder) -> None:
-        self._context, self._run = context, run
+    def __init__(self, context: RunContext, folder: Path) -> None:
+        self._context, self._folder = context, folder
 
     @property
     def runs(self) -> Path:
-        return self._run.path / JUDGES
+        return self._folder
 
     def load(self, request: RunRequest) -> Operation[Backends]:
         return self._context.load(request)
@@ -48,11 +51,11 @@ class PassContext:
         return self._context.memory(names)
 
     def coverage(self, request: RunRequest, backends: Backends | None) -> tuple[str, ...]:
-        """Return (): a judge uses no index."""
+        """Return (): a judge uses no index, and the run around a repeat has the sentences."""
         return ()
 
     def track(self, run: RunFolder) -> str:
-        """Do nothing: a pass is part of the tracked run."""
+        """Do nothing: it is part of the tracked run."""
         return ""
 
 
@@ -132,3 +135,33 @@ def unscored_sentence(judge: JudgeReport) -> str:
     if not parts:
         return ""
     return f"Of {judge.judged} judgements of {judge.name!r} {' and '.join(parts)}; they are not scored."
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeRemark:
+    """The words of a judge on one answer: its ``reason``, or else its whole reply. ``failure``: the reason why it gave no
+    score, or ''."""
+
+    model: str
+    reason: str = ""
+    failure: str = ""
+
+
+def judge_remarks(run: RunFolder, report: RunReport) -> dict[str, dict[str, JudgeRemark]]:
+    """Return column → question id → the remark of the judge that scored it. A pass that cannot be read has none."""
+    remarks: dict[str, dict[str, JudgeRemark]] = {}
+    for judge in report.judges:
+        model = judge.name.partition(":")[2] or judge.name
+        folder = RunFolder(run.path / judge.run)
+        with suppress(RalleError), reading(folder.path, "score the run by its judges again"):
+            episodes = folder.episodes()
+            by_qid = {qid: _remark(model, episode) for qid, episode in episodes.items()}
+            remarks |= dict.fromkeys(judge.columns, by_qid)
+    return remarks
+
+
+def _remark(model: str, episode: Episode) -> JudgeRemark:
+    judgement = read_judgement(episode)
+    reply = episode.steps[-1].reply.text if episode.steps else ""
+    # the file may have been changed, and a reason be something else than text
+    return JudgeRemark(model, str(judgement.reason or reply), str(judgement.failure))

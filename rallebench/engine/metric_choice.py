@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from rallebench.core.cards import NEEDS
+from rallebench.core.declining import UNANSWERABLE
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Chain, Example
-from rallebench.engine.headline import default_metrics
+from rallebench.engine.headline import BY_KIND, default_metrics
 from rallebench.engine.store import RunFolder
-from rallebench.metrics import METRICS, metric
+from rallebench.metrics import METRICS, metric, read_card
 from rallebench.metrics.scorers import metric_scorers
 
 DEFAULT_METRICS = (
@@ -40,13 +42,21 @@ DEFAULT_METRICS = (
 )
 
 
+OF_REQUIRED = ("str_em", "str_hit", "list_f1")
+"""Further default metrics of a dataset with required answers."""
+GOLD = ("answers", "provenance", "required", UNANSWERABLE)
+"""Parts of the gold that metrics need."""
+
+
 def has_gold(examples: Iterable[Example]) -> dict[str, int]:
-    """Return the number of examples with ``answers`` and with ``provenance``."""
+    """Return the number of examples with ``answers``, ``provenance`` and ``required`` answers, and of ``unanswerable`` ones."""
     count = Counter[str]()
     for example in examples:
         count["answers"] += bool(example.gold.answers)
         count["provenance"] += any(example.gold.provenance)
-    return {"answers": count["answers"], "provenance": count["provenance"]}
+        count["required"] += bool(example.gold.required)
+        count[UNANSWERABLE] += example.gold.unanswerable
+    return {part: count[part] for part in GOLD}
 
 
 def choose_metrics(
@@ -61,20 +71,25 @@ def choose_metrics(
     """
     have = has_gold(examples)
     if not names:
-        usual = default_metrics(DEFAULT_METRICS, chain)
-        return tuple(name for name in usual if all(have[need] for need in _needs(name)))
+        of_kinds = BY_KIND if any(example.gold.unanswerable for example in examples) else ()
+        of_lists = OF_REQUIRED if any(example.gold.required for example in examples) else ()
+        usual = default_metrics((*DEFAULT_METRICS, *of_kinds, *of_lists), chain)
+        return tuple(name for name in usual if not _missing_gold(name, have))
     for name in names:
-        for need in _needs(name):
-            if not have[need]:
-                raise UsageError(
-                    f"{name} needs {need}; {dataset} has none. Drop that metric or choose another dataset."
-                )
+        for need in _missing_gold(name, have):
+            needed = need if need in GOLD[:2] else NEEDS[need]
+            raise UsageError(
+                f"{name} needs {needed}; {dataset} has none. Drop that metric or choose another dataset."
+            )
     return tuple(dict.fromkeys(metric(name).name for name in names))
 
 
-def _needs(name: str) -> list[str]:
+def _missing_gold(name: str, have: Mapping[str, int]) -> list[str]:
+    """Return the gold that a metric needs and no example has. If it counts declining, unanswerable questions are enough."""
     (scorer,) = metric_scorers((name,))
-    return sorted(scorer.needs)
+    counts_declining = have[UNANSWERABLE] and read_card(name).declining
+    missing = sorted(need for need in scorer.needs if not have[need])
+    return [need for need in missing if not (need == "answers" and counts_declining)]
 
 
 def stored_metrics(folder: RunFolder) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Union
 
-from rallebench.core.backends import Backends, fit_to_model
+from rallebench.core.backends import Backends, Tool, fit_to_model
 from rallebench.core.errors import (
     BackendError,
     BackendMemoryError,
@@ -83,12 +83,20 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
     elif isinstance(first, Generate):
         answers = generate_answers(backend, requests, first.llm)
     else:
-        answers = [backend.use(request.arguments) for request in requests]
+        answers = [_use(request, backend) for request in requests]
     if len(answers) != len(requests):
         raise BackendError(
             f"{resource(first)[1]} gave {len(answers)} replies to {len(requests)} requests."
         )
     return answers
+
+
+def _use(request: UseTool, tool: Tool) -> ReplyOrError:
+    """Call a tool. An error stays in its place, because a tool acts on the world: no other call may be repeated."""
+    try:
+        return tool.use(request.arguments)
+    except Exception as error:  # of any tool; one bad call costs one question
+        return as_ralle_error(error, request)
 
 
 def _search(queries: Sequence[str], k: int, retriever: Any) -> list[ReplyOrError]:

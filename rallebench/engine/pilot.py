@@ -123,17 +123,20 @@ class Pilot:
         chosen = spread(request.examples, self.questions)
         episodes: dict[str, Episode] = {}
         yield Progress(task, 0, len(chosen))
-        for episode in loop.run(
-            make_flow,
-            [example.question for example in chosen],
-            backends,
-            workflow=request.flow.workflow,
-            reply_cache=self.context.reply_cache(),
-            batch_size=min(self.batch_size, max(len(chosen), 1)),
-            stop=lambda: bool(episodes) and time.monotonic() > self.deadline,
-        ):
-            episodes[episode.qid] = episode
-            yield Progress(task, len(episodes), len(chosen))
+        try:
+            for episode in loop.run(
+                make_flow,
+                [example.question for example in chosen],
+                backends,
+                workflow=request.flow.workflow,
+                reply_cache=self.context.reply_cache(),
+                batch_size=min(self.batch_size, max(len(chosen), 1)),
+                stop=lambda: bool(episodes) and time.monotonic() > self.deadline,
+            ):
+                episodes[episode.qid] = episode
+                yield Progress(task, len(episodes), len(chosen))
+        finally:
+            request.flow.disconnect()
         good = {qid: episode for qid, episode in episodes.items() if not episode.error}
         failures = [episode.error for episode in episodes.values() if episode.error]
         if failures and not good:

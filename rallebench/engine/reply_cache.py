@@ -19,7 +19,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rallebench.core.backends import Backends
+from rallebench.core.backends import LLM, Backends
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, digest
 from rallebench.engine.perform import trim
@@ -201,15 +201,21 @@ def cache_key(request: Request, backends: Backends) -> str | None:
         return digest(["retrieve, tokens counted", retriever.fingerprint, request.query, k])
     if isinstance(request, Generate):
         llm = backends.of(request)
-        seed = request.seed if request.seed is not None else getattr(llm, "seed", None)
-        if seed is None and _temperature(request, llm) > 0:
+        if default_seed(request, llm) is None and temperature(request, llm) > 0:
             return None
         content = {key: value for key, value in request_to_json(request).items() if key != "llm"}
         return digest(["generate", llm.fingerprint, content, _evidence(request)])
     return None
 
 
-def _temperature(request: Generate, llm: Any) -> float:
+def default_seed(request: Generate, llm: LLM) -> int | None:
+    """Return the seed of a request, or else that of its model."""
+    seed: int | None = request.seed if request.seed is not None else getattr(llm, "seed", None)
+    return seed
+
+
+def temperature(request: Generate, llm: LLM) -> float:
+    """Return the temperature of a request, or else that of its model; above 0 it samples."""
     own = request.temperature
     return float(own if own is not None else getattr(llm, "temperature", 0.0) or 0.0)
 

@@ -21,7 +21,7 @@ from rallebench.engine import loop
 from rallebench.engine.answer import FIRST_FAILURES, all_failed, check_errors
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.rowfile import RowFile, count_rows, short, with_costs
-from rallebench.engine.spending import charge, charged_prices
+from rallebench.engine.spending import charge, charged_batch, charged_prices
 
 SUMMARIES = "summaries.json"
 """Summaries of the inputs of files of rows: label → summary."""
@@ -157,7 +157,7 @@ class RowsFiller:
                 backends,
                 workflow=f"make {request.label}",
                 reply_cache=self._context.reply_cache(),
-                batch_size=self._options.batch_size,
+                batch_size=charged_batch(backends, prices, self._options.batch_size),
             )
             for number, episode in enumerate(episodes, 1):
                 entry, stamp = inputs[episode.qid]

@@ -11,14 +11,16 @@ from pydantic import Field
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.agent_identity import AgentIdentity
+from rallebench.core.deciding import StoppingRule
 from rallebench.core.errors import RalleError
 from rallebench.core.json_values import JsonValue
 from rallebench.core.memory import Memory
 from rallebench.core.own_files import damage_error, parse
 from rallebench.core.prices import Prices, read_prices
 from rallebench.core.report import MemoryUse
+from rallebench.core.runs import UNTIL_DECIDED, RunSpec
 from rallebench.core.strict_numbers import Count, Number, Whole
-from rallebench.core.types import Chain, Json, RunSpec
+from rallebench.core.types import Chain, Json
 from rallebench.metrics.recorded import IMPORTED
 
 RUN_FORMAT: Literal["rallebench-run/1"] = "rallebench-run/1"
@@ -34,7 +36,7 @@ class RunDescription:
 
     ``fingerprint`` covers ``spec``. ``metrics``: registered metrics and judges. ``asks_models``: retrievers that ask
     language models themselves. ``memory``: model or index → its memory, None if unknown; None instead of the mapping if
-    not recorded. ``path``: the file, for errors.
+    not recorded. ``repeats``: how often each question is asked. ``path``: the file, for errors.
     """
 
     name: str
@@ -49,6 +51,7 @@ class RunDescription:
     memory: Mapping[str, Memory | None] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     platform: str = ""
+    repeats: int = 1
     path: Path = field(default=Path("run.json"), compare=False, repr=False)
 
     @property
@@ -75,6 +78,12 @@ class RunDescription:
     def is_sampled(self) -> bool:
         """True if the questions are a random sample."""
         return bool(self.spec.settings.get("sampled"))
+
+    @property
+    def stopping(self) -> StoppingRule | None:
+        """The rule by which the run may end early, None without one. Raises BadFileError."""
+        rule = self.spec.settings.get(UNTIL_DECIDED)
+        return StoppingRule.from_json(rule, path=self.path, mend=RUN_MEND) if rule else None
 
     @property
     def backends(self) -> Mapping[str, str]:
@@ -137,6 +146,8 @@ class RunDescription:
                 name: None if size is None else {"ram": size.ram, "vram": size.vram}
                 for name, size in self.memory.items()
             }
+        if self.repeats > 1:
+            value["repeats"] = self.repeats
         return {**value, "versions": dict(self.versions), "platform": self.platform}
 
     @classmethod
@@ -157,6 +168,7 @@ class RunDescription:
             None if stored.memory is None else {n: _memory(s) for n, s in stored.memory.items()},
             stored.versions,
             stored.platform,
+            stored.repeats,
             path,
         )
 
@@ -258,3 +270,4 @@ class _Run:
     memory: Mapping[str, _Size | None] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     platform: Text = ""
+    repeats: Count = 1

@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from rallebench import __version__
 from rallebench.core.costs import Cost, QuestionCost
+from rallebench.core.deciding import StoppingRule
+from rallebench.core.errors import BadFileError
 from rallebench.core.files import json_lines, write_text
 from rallebench.core.own_files import parse, reading
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.report import (
     MEND,
     NO_BOUNDS,
@@ -32,6 +37,13 @@ from rallebench.engine.clusters import (
 )
 from rallebench.engine.cost import not_recorded, question_cost, run_cost
 from rallebench.engine.headline import deciding_metric, is_graded
+from rallebench.engine.repeats import (
+    Repeats,
+    average,
+    count_failures,
+    read_repeats,
+    repeat_report,
+)
 from rallebench.engine.run_files import RunDescription
 from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, Answers, RunFolder
@@ -132,19 +144,24 @@ def examples_of_runs(runs: Sequence[RunFolder]) -> list[list[Example]]:
 
 
 def make_report(
-    folder: RunFolder, examples: Sequence[Example], answers: Answers, names: Sequence[str]
+    folder: RunFolder,
+    examples: Sequence[Example],
+    answers: Answers,
+    names: Sequence[str],
+    repeats: Repeats = (),
 ) -> tuple[RunReport, list[Score]]:
-    """The report of all answers so far, with the scores behind it."""
+    """The report of all answers so far, with the scores of the first repeat. ``repeats``: the scores of the others."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
     pairs = [Pair(example, episodes[example.question.qid]) for example in answered]
     scored = score_metrics(names, pairs)
-    intervals = _intervals(scored, find_clusters(examples), pairs)
     failed = Counter(e.error for e in episodes.values() if e.error)
-    steps = [step for episode in episodes.values() for step in episode.steps]
+    spent = [answers, *(run.answers() for run in folder.repeats())]
+    steps = [step for part in spent for e in part.episodes.values() for step in e.steps]
     n_done = len(answered)
     stored = folder.description()
-    cost = _cost(stored, answers)
+    intervals = _intervals(scored, find_clusters(examples), pairs, repeats, stored.stopping)
+    cost = _cost(stored, spent)
     reasons = _not_scored(scored)
     columns = tuple(
         ColumnResult(
@@ -164,7 +181,7 @@ def make_report(
         n_done=n_done,
         n_errors=sum(failed.values()),
         complete=n_done == len(examples),
-        seconds=round(answers.seconds, 3),
+        seconds=round(sum(part.seconds for part in spent), 3),
         seconds_per_question=cost.per_question["seconds"].mean,
         steps=len(steps),
         steps_from_memory=sum(step.cached for step in steps),
@@ -175,11 +192,13 @@ def make_report(
         if stored.is_imported
         else sum(step.reply.completion_tokens for step in steps),
         columns=columns,
-        clusters=find_clusters(answered).counts,
+        clusters=replace(find_clusters(answered).counts, watched=stored.stopping is not None),
         cost=cost,
         memory=stored.memory_use,
         errors=dict(failed.most_common(20)),
         headline=_headline([name for name, mean in intervals.items() if mean.n], examples),
+        unanswerable=sum(example.gold.unanswerable for example in answered),
+        scored_with=__version__,
     )
     return report, _flatten_scores(pairs, scored)
 
@@ -191,17 +210,26 @@ def _headline(scored: Sequence[str], examples: Sequence[Example]) -> str:
 
 
 def _intervals(
-    scored: Mapping[str, ScoreSeries], clusters: Clusters, pairs: Sequence[Pair]
+    scored: Mapping[str, ScoreSeries],
+    clusters: Clusters,
+    pairs: Sequence[Pair],
+    repeats: Repeats,
+    rule: StoppingRule | None,
 ) -> dict[str, Estimate]:
     """Metric → mean. The units are batches for times, articles for other metrics."""
+    largest = rule.largest if rule else None
     qids = [pair.episode.qid for pair in pairs]
     ranges = {name: series.column.range for name, series in scored.items()}
     intervals: dict[str, Estimate] = {}
     timings = {pair.episode.qid: shared_timings(pair.episode) for pair in pairs}
     batches = timed_clusters(clusters, [timings])
     for units, timed in ((clusters, False), (batches, True)):
-        values = {n: series.values for n, series in scored.items() if is_timed(n) == timed}
-        intervals |= means(values, units.labels(qids), ranges)
+        values = {
+            name: average(name, qids, series.values, repeats)
+            for name, series in scored.items()
+            if is_timed(name) == timed
+        }
+        intervals |= means(values, units.labels(qids), ranges, largest)
     return {name: intervals[name] for name in scored}
 
 
@@ -236,8 +264,11 @@ def own_scores(
     examples: Sequence[Example],
     episodes: Mapping[str, Episode],
     judgements: Judgements | None = None,
+    repeats: Repeats = (),
+    rule: StoppingRule | None = None,
 ) -> OwnScores:
-    """Score answers by the scorers of a run request; judges without ``judgements`` give no columns."""
+    """Score answers by the scorers of a run request; judges without ``judgements`` give no columns. ``repeats``: the
+    scores of the repeats after the first, which count in the means."""
     pairs = [
         Pair(example, episode)
         for example in examples
@@ -246,9 +277,10 @@ def own_scores(
     scored = score_pairs(scorers, pairs, judgements)
     qids = [pair.episode.qid for pair in pairs]
     intervals = means(
-        {name: series.values for name, series in scored.items()},
+        {name: average(name, qids, series.values, repeats) for name, series in scored.items()},
         find_clusters(examples).labels(qids),
         {name: series.column.range for name, series in scored.items()},
+        rule.largest if rule else None,
     )
     return OwnScores(
         tuple(series.column for series in scored.values()),
@@ -262,11 +294,12 @@ def metric_ranges(names: Iterable[str]) -> dict[str, Bounds]:
     return {name: metric(name).traits.get("range", (None, None)) for name in names}
 
 
-def _cost(stored: RunDescription, answers: Answers) -> Cost:
+def _cost(stored: RunDescription, repeats: Sequence[Answers]) -> Cost:
     if stored.is_imported:
-        return not_recorded(len(answers.episodes))
-    episodes = list(answers.episodes.values())
-    return run_cost(episodes, answers.earlier, stored.prices, stored.asks_models)
+        return not_recorded(sum(len(answers.episodes) for answers in repeats))
+    episodes = [episode for answers in repeats for episode in answers.episodes.values()]
+    earlier = [episode for answers in repeats for episode in answers.earlier]
+    return run_cost(episodes, earlier, stored.prices, stored.asks_models)
 
 
 def score_run(
@@ -277,16 +310,18 @@ def score_run(
     judgements: Judgements | None = None,
     judges: Sequence[JudgeReport] = (),
     answers: Answers | None = None,
+    options: RepeatOptions = ONCE,
 ) -> RunReport:
     """Score all stored answers, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
     ``scorers`` score ``own_examples``, with gold that may hold more than the records. ``judges``: their passes, for the
-    report. ``answers``: the folder's, if already read.
+    report. ``answers``: the folder's, if already read. ``options``: the requested repeats.
     """
     answers = answers or folder.answers()
-    episodes = answers.episodes
-    report, scores = make_report(folder, stored_examples(folder), answers, names)
-    own = own_scores(scorers, own_examples, episodes, judgements)
+    episodes, repeats = answers.episodes, read_repeats(folder)
+    report, scores = make_report(folder, stored_examples(folder), answers, names, repeats)
+    rule = folder.description().stopping
+    own = own_scores(scorers, own_examples, episodes, judgements, repeats, rule)
     results = (ColumnResult(column, own.means[column.name], True) for column in own.columns)
     report = replace(report, columns=(*report.columns, *results), judges=tuple(judges))
     if own.columns:
@@ -297,11 +332,24 @@ def score_run(
             for qid, value in column.items()
         ]
     prices = folder.description().prices
+    columns: dict[str, dict[str, float | None]] = {}
+    for score in scores:
+        columns.setdefault(score.metric, {})[score.qid] = score.value
+    earlier, failed = _earlier_report(folder), count_failures(folder)
+    spread = repeat_report(columns, repeats, options, earlier.repeats, failed)
+    report = replace(report, repeats=spread, decided=earlier.decided)
     folder.write_scores(scores)
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
     write_text(folder.path / COSTS, json_lines(question_cost(e, prices).to_json() for e in known))
     folder.write_report(report)
     return report
+
+
+def _earlier_report(folder: RunFolder) -> RunReport:
+    """The report of the last scoring; an empty one if there is none that can be read."""
+    with suppress(BadFileError):
+        return folder.report() or RunReport()
+    return RunReport()
 
 
 def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
@@ -326,4 +374,6 @@ def stored_timings(folder: RunFolder) -> dict[str, list[Timing]]:
 def stored_cost(folder: RunFolder) -> Cost:
     """Return the cost of a run so far, from its report or computed now. Raises BadFileError for a damaged run."""
     report = folder.report()
-    return report.cost if report and report.cost else _cost(folder.description(), folder.answers())
+    if report and report.cost:
+        return report.cost
+    return _cost(folder.description(), [folder.answers(), *(r.answers() for r in folder.repeats())])

@@ -33,6 +33,18 @@ def charged_prices(backends: Backends) -> Prices:
     return prices
 
 
+def charged_batch(backends: Backends, prices: Prices, batch_size: int) -> int:
+    """Return the questions at once of a run with a spending limit: one, if a paid model answers a whole batch in one call,
+    which would be paid before the limit is checked.
+    """
+    whole = (
+        name
+        for name, own in prices.items()
+        if own != FREE and getattr(backends.llms[name], "concurrency", 1) == 1
+    )
+    return 1 if any(whole) else batch_size
+
+
 def charge(budget: SpendingLimit, episode: Episode, prices: Prices) -> None:
     """Add the calls of an episode to the budget. Raises StoppedError at its limit, BackendError for an unknown cost."""
     for step in episode.steps:

@@ -3,7 +3,8 @@
 ``run.json`` specification, fingerprints, versions · ``questions.jsonl`` the records asked ·
 ``episodes.jsonl`` a line per attempt, the last line of a question counts ·
 ``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` the progress, for other
-processes · RaLLe's own files (``ralle_files``). Nothing is ever deleted.
+processes · ``title.json`` and ``marks.json`` the user's title, tags and note · RaLLe's own files (``ralle_files``).
+Nothing is ever deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import Field
 
@@ -39,7 +40,8 @@ from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside
 from rallebench.core.report import MEND as REPORT_MEND
 from rallebench.core.report import RunReport
-from rallebench.core.types import Episode, Json, RunSpec, Score
+from rallebench.core.runs import RunSpec
+from rallebench.core.types import Episode, Json, Score
 from rallebench.engine.record import (
     EpisodeHead,
     attempt_from_line,
@@ -49,12 +51,13 @@ from rallebench.engine.record import (
     score_to_json,
 )
 from rallebench.engine.run_files import RUN_MEND, STATE_MEND, RunDescription, RunState
+from rallebench.engine.spec_differences import first_difference, is_same_but_for_dataset
 
 TITLE, LONGEST_TITLE, TITLE_MEND = "title.json", 200, "rename the run"
 """The file with a user's title of a run; its most characters; the mend for a damaged one."""
 RUN, QUESTIONS, EPISODES, SCORES = "run.json", "questions.jsonl", "episodes.jsonl", "scores.jsonl"
-JUDGES = "judges"
-"""The folder for judges' passes inside a run's folder."""
+JUDGES, REPEATS = "judges", "repeats"
+"""The folders for runs inside a run's folder: judges' passes, and the repeats after the first."""
 REPORT, STATE, STOP, COSTS = "report.json", "state.json", "stop", "costs.jsonl"
 LOCK, LOCK_PATIENCE = "run.lock", 0.2
 """The lock file; seconds to wait for it, because a process that checks the lock holds it for a moment."""
@@ -150,8 +153,13 @@ class RunFolder:
 
     def mismatch(self, stored: RunSpec, requested: RunSpec) -> MismatchError:
         """The error for a request with another specification than this run; the sentence names both sides."""
+        if is_same_but_for_dataset(stored.to_json(), requested.to_json()):
+            return MismatchError(
+                f"The dataset {stored.dataset} changed since the run {self.name!r} began. Resume the run by its name alone, and it "
+                "asks and scores the questions that it began with; or use another run name."
+            )
         return MismatchError(
-            f"The run {self.name!r} {difference(stored.to_json(), requested.to_json())}. Use another run name for the new settings."
+            f"The run {self.name!r} {first_difference(stored.to_json(), requested.to_json())}. Use another run name for the new settings."
         )
 
     def title(self) -> str:
@@ -297,11 +305,30 @@ class RunFolder:
         """Write ``scores.jsonl``."""
         write_text(self.path / SCORES, json_lines(map(score_to_json, scores)))
 
-    def scores(self, only: str = "") -> Iterator[Score]:
-        """The scores in ``scores.jsonl``; none before the first scoring.
+    def repeats(self) -> list[RunFolder]:
+        """The folders of the repeats after the first, in order; [] for a run without."""
+        names = (file.parent.name for file in list_files(self.path / REPEATS, f"*/{RUN}"))
+        numbers = sorted(int(name) for name in names if name.isdecimal())
+        return [RunFolder(self.path / REPEATS / str(number)) for number in numbers]
 
-        ``only``: a metric; lines of other metrics (most of the file) are not parsed. Raises BadFileError if the file is
-        damaged.
+    def scores(self, only: str = "") -> Iterator[Score]:
+        """The scores of the questions: of a run with repeats the means over those that are scored; see ``own_scores``."""
+        repeats = self.repeats()
+        if not repeats:
+            yield from self.own_scores(only)
+            return
+        later = [{(s.qid, s.metric): s.value for s in run.own_scores(only)} for run in repeats]
+        for score in self.own_scores(only):
+            key = (score.qid, score.metric)
+            values = [score.value, *(scores.get(key) for scores in later)]
+            known = [value for value in values if value is not None]
+            yield replace(score, value=sum(known) / len(known)) if known else score
+
+    def own_scores(self, only: str = "") -> Iterator[Score]:
+        """The scores in ``scores.jsonl``, without repeats; none before the first scoring.
+
+        ``only``: a metric or a question; lines without this word (most of the file) are not parsed. Raises BadFileError
+        if the file is damaged.
         """
         path = self.path / SCORES
         mark = (
@@ -350,9 +377,10 @@ class RunFolder:
             (self.path / STOP).touch()
 
     def stop_asked(self) -> bool:
-        """Return whether this run was asked to stop, or for a judge's pass the run around it."""
-        inside = self.path.parent.name == JUDGES and (self.path.parent.parent / STOP).exists()
-        return inside or (self.path / STOP).exists()
+        """Return whether this run was asked to stop, or the run around a judge's pass or a repeat."""
+        inside = self.path.parent.name in (JUDGES, REPEATS)
+        around = inside and RunFolder(self.path.parent.parent).stop_asked()
+        return around or (self.path / STOP).exists()
 
     def forget_stop(self) -> None:
         """Withdraw ``ask_to_stop``, so that the run can continue."""
@@ -364,36 +392,3 @@ def list_runs(runs: Path) -> list[RunFolder]:
     """All runs of a workspace, the newest first."""
     folders = [RunFolder(p.parent) for p in list_files(runs, f"*/{RUN}")]
     return sorted(folders, key=lambda run: (-(run.path / RUN).stat().st_mtime, run.name))
-
-
-def difference(old_spec: Json, new_spec: Json) -> str:
-    """The first difference of two specifications as a clause that names both sides.
-
-    >>> difference({"settings": {"k": 5}}, {"settings": {"k": 10}})
-    'was made with settings.k = 5, you asked for 10'
-    """
-    for where, old, new in _differences("", old_spec, new_spec):
-        return f"was made with {where} = {_short(old)}, you asked for {_short(new)}"
-    return "was made with other settings"
-
-
-def _differences(where: str, old_value: Any, new_value: Any) -> Iterator[tuple[str, Any, Any]]:
-    if isinstance(old_value, dict) and isinstance(new_value, dict):
-        for key in sorted({*old_value, *new_value}):
-            yield from _differences(
-                f"{where}.{key}" if where else key, old_value.get(key), new_value.get(key)
-            )
-    elif (
-        isinstance(old_value, list)
-        and isinstance(new_value, list)
-        and len(old_value) == len(new_value)
-    ):
-        for n, (old, new) in enumerate(zip(old_value, new_value), 1):
-            yield from _differences(f"{where}[{n}]", old, new)
-    elif old_value != new_value:
-        yield where, old_value, new_value
-
-
-def _short(value: Any) -> str:
-    text = "nothing" if value is None else repr(value) if isinstance(value, str) else str(value)
-    return text if len(text) <= 80 else text[:77] + "…"

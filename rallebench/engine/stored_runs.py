@@ -11,9 +11,9 @@ from pathlib import Path
 from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.memory import Memory
 from rallebench.core.report import JudgeReport, RunReport
-from rallebench.core.runs import DatasetRef, RunRequest, RunResult, imported_flow
+from rallebench.core.runs import DatasetRef, RunRequest, RunResult, RunSpec, imported_flow
 from rallebench.core.scoring import AnswerScorer, Values
-from rallebench.core.types import Episode, Example, RunSpec
+from rallebench.core.types import Episode, Example
 from rallebench.engine.score import stored_examples
 from rallebench.engine.store import JUDGES, QUESTIONS, RunFolder, list_runs
 
@@ -41,7 +41,7 @@ def stored_scorer(
     columns = tuple(r.column for r in own if only is None or r.column.name in only)
     names = {column.name for column in columns}
     values: dict[str, dict[str, float | None]] = {}
-    for line in run.scores() if columns else ():
+    for line in run.own_scores() if columns else ():
         if line.metric in names:
             values.setdefault(line.qid, {})[line.metric] = line.value
 

@@ -29,6 +29,28 @@ def tool(
     return ToolSpec(name, description, schema)
 
 
+LONGEST_LIST = 700
+"""Maximum characters of a list of tools in an observation."""
+
+
+def invalid_action(tools: Sequence[ToolSpec]) -> str:
+    """Return the observation of an unknown verb in round brackets: a sentence that lists the verbs and their arguments."""
+    actions = (
+        f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
+    )
+    return f"Invalid Action. Valid Actions are {_shorten(' '.join(actions))} and Finish(<answer>)."
+
+
+def unknown_tool(tools: Sequence[ToolSpec], name: str) -> str:
+    """Return the observation of a call of a tool that does not exist."""
+    names = _shorten(", ".join(spec.name for spec in tools))
+    return f"There is no tool {name[:100]!r}. The tools are {names}."
+
+
+def _shorten(listed: str) -> str:
+    return listed if len(listed) <= LONGEST_LIST else f"{listed[:LONGEST_LIST]} …"
+
+
 def checked_call(
     tools: Sequence[ToolSpec], name: str, arguments: Json
 ) -> tuple[dict[str, str], str]:
@@ -38,8 +60,7 @@ def checked_call(
     """
     spec = next((spec for spec in tools if spec.name == name), None)
     if spec is None:
-        names = ", ".join(spec.name for spec in tools)
-        return {}, f"There is no tool {name[:100]!r}. The tools are {names}."
+        return {}, unknown_tool(tools, name)
     known, texts = spec.arguments, {}
     for key, value in arguments.items():
         if key not in known:
@@ -49,7 +70,7 @@ def checked_call(
             return {}, f"{name} takes {key} as text, not as {type(value).__name__}."
         if text.strip():
             texts[key] = text
-    missing = [key for key in spec.parameters["required"] if key not in texts]
+    missing = [key for key in spec.required_names if key not in texts]
     return ({}, f"{name} needs {missing[0]}; it is missing or empty.") if missing else (texts, "")
 
 

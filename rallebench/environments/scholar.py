@@ -11,7 +11,7 @@ from rallebench.core.settings import Setting
 from rallebench.core.types import Json, ToolSpec, UseTool
 from rallebench.environments import ENVIRONMENTS, MakeEnvironment, Observed
 from rallebench.environments._calls import Unreadable, read_arguments
-from rallebench.environments._tools import checked_call
+from rallebench.environments._tools import checked_call, invalid_action
 from rallebench.environments.scholars.apis import TOOLS
 
 SETTINGS = {
@@ -49,7 +49,7 @@ class Scholar:
             return FINISHED
         spec = next((spec for spec in self.tools if spec.name == verb), None)
         if spec is None:
-            return invalid(self.tools)
+            return invalid_action(self.tools)
         names = spec.arguments
         aliases = {
             other: name or names[0]
@@ -70,14 +70,6 @@ class Scholar:
             return f"{name} needs at least one of {', '.join(self.tools[0].arguments)}."
         reply = yield UseTool(self._tool, {"api": name, **texts})
         return reply.text
-
-
-def invalid(tools: tuple[ToolSpec, ...]) -> str:
-    """Return the observation of an unknown verb: a sentence that lists the verbs and their arguments."""
-    actions = (
-        f"{spec.name}({', '.join(f'<{name}>' for name in spec.arguments)})" for spec in tools
-    )
-    return f"Invalid Action. Valid Actions are {' '.join(actions)} and Finish(<answer>)."
 
 
 @ENVIRONMENTS.register("scholar", form=SETTINGS, table=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from rallebench.core.errors import SettingError
 from rallebench.core.runs import DatasetRef, FlowSpec, RunRequest, RunResult
 from rallebench.core.scoring import AnswerScorer, ScoreColumn, Scorer, Values
 from rallebench.core.settings import Setting
-from rallebench.core.tables import Figure, FigureKind
+from rallebench.core.tables import Figure, FigureKind, Unit
 from rallebench.core.text import split_names
 from rallebench.core.types import Episode, Example
 from rallebench.metrics import METRICS
@@ -47,15 +48,24 @@ def bars(
     y: str,
     series: Mapping[str, Iterable[tuple[Any, Any]]],
     kind: FigureKind = "bar",
+    *,
+    unit: Unit = "",
+    printed: Mapping[str, str] | None = None,
+    runs: Mapping[str, Sequence[str]] | None = None,
 ) -> Figure:
-    """A figure of the points with a value; series without points are omitted."""
-    known = {
-        name: tuple(
-            (at, value) for at, value in points if getattr(value, "value", value) is not None
-        )
-        for name, points in series.items()
-    }
-    return Figure(title, x, y, {name: points for name, points in known.items() if points}, kind)
+    """A figure of the points with a value; series without points are omitted. ``unit``: of y; ``printed``: series of a
+    paper → its source; ``runs``: series → the run of each of its points."""
+    points: dict[str, tuple[Any, ...]] = {}
+    doors: dict[str, tuple[str, ...]] = {}
+    for name, all_of in series.items():
+        named = zip_longest(all_of, (runs or {}).get(name, ()), fillvalue="")
+        known = [(p, run) for p, run in named if p and getattr(p[1], "value", p[1]) is not None]
+        if known:
+            points[name] = tuple(point for point, _ in known)
+            doors[name] = tuple(run for _, run in known)
+    sources = {name: source for name, source in (printed or {}).items() if name in points}
+    led = {name: names for name, names in doors.items() if any(names)}
+    return Figure(title, x, y, points, kind, units=("", unit), printed=sources, runs=led)
 
 
 def sentences(*pairs: tuple[Any, str]) -> tuple[str, ...]:

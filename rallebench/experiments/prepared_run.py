@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from rallebench.core.errors import Hint, UsageError
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.runs import (
     DatasetRef,
     FlowSpec,
@@ -15,6 +16,7 @@ from rallebench.core.runs import (
     RunRequest,
     records_sha256,
 )
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
@@ -43,6 +45,8 @@ def prepare_run(
     resume: bool = False,
     may_grow: bool = False,
     track: bool = True,
+    budget: SpendingLimit | None = None,
+    repeats: RepeatOptions = ONCE,
 ) -> PreparedRun:
     """Check a run before any model is loaded. Raises UsageError; writes nothing.
 
@@ -64,13 +68,9 @@ def prepare_run(
     run_limit, count = (None if n == -1 else n for n in (run_limit, count))
     check_options(batch_size, max_errors)
     check_flow(workspace, flow)
-    drawn_by = seed if sampled else None
-    if examples:
-        ref = DatasetRef(dataset, "", records_sha256(examples))
-        examples = select(examples, count, sample_seed=drawn_by)
-    else:
-        ref, path = workspace.dataset_ref(dataset), workspace.dataset(dataset)[1]
-        examples = read_questions(path, count, sample_seed=drawn_by)
+    ref, examples = _choose_questions(
+        workspace, dataset, examples, count, drawn_by=seed if sampled else None
+    )
     own, judges = split_judges(metrics or (), workspace.llm_mark)
     chosen = choose_metrics(own or None, examples, ref.name, flow.chain)
     check_sources(judges, examples, ref.name)
@@ -97,7 +97,24 @@ def prepare_run(
     check_free(workspace.path, "run", name)
     if resume:
         RunFolder.open(workspace.runs, name).description()
-    return PreparedRun(request, RunOptions(batch_size, max_errors, resume, track), warnings)
+    options = RunOptions(batch_size, max_errors, resume, track, budget, repeats)
+    return PreparedRun(request, options, warnings)
+
+
+def _choose_questions(
+    workspace: WorkspaceFolder,
+    dataset: str,
+    examples: Sequence[Example],
+    count: int | None,
+    *,
+    drawn_by: int | None,
+) -> tuple[DatasetRef, Sequence[Example]]:
+    """Return the dataset and the first ``count`` of the given questions, or of its own; ``drawn_by``: the seed of a sample."""
+    if examples:
+        ref = DatasetRef(dataset, "", records_sha256(examples))
+        return ref, select(examples, count, sample_seed=drawn_by)
+    ref, path = workspace.dataset_ref(dataset), workspace.dataset(dataset)[1]
+    return ref, read_questions(path, count, sample_seed=drawn_by)
 
 
 def _grow(run: RunFolder, limit: int | None) -> tuple[int | None, int | None, bool]:

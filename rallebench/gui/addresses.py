@@ -16,7 +16,7 @@ AnyQuery = TypeVar("AnyQuery", bound="Query")
 class Query:
     """The values of an address, or the key of a windowed list. Subclasses name the values.
 
-    All values are texts, "" if absent. The exception is a tuple ``r``, whose texts are ``r0``, ``r1`` and so on.
+    All values are texts, "" if absent. Of a tuple ``r``, the texts are ``r0``, ``r1`` and so on.
 
     >>> @dataclass(frozen=True)
     ... class Index(Query):
@@ -59,8 +59,12 @@ class Query:
     @property
     def href(self) -> str:
         """The address with these values."""
-        query = urlencode(self.values(), quote_via=quote, safe=":,")
-        return f"#/{self.VIEW}?{query}" if query else f"#/{self.VIEW}"
+        return f"#/{self.VIEW}?{self.query_text}" if self.query_text else f"#/{self.VIEW}"
+
+    @property
+    def query_text(self) -> str:
+        """The part of the address behind ``?``."""
+        return urlencode(self.values(), quote_via=quote, safe=":,~")
 
 
 def _read_numbered(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
@@ -69,6 +73,38 @@ def _read_numbered(name: str, values: Mapping[str, str]) -> tuple[str, ...]:
     while text := values.get(f"{name}{len(texts)}", ""):
         texts.append(text)
     return tuple(texts)
+
+
+@dataclass(frozen=True)
+class Door(Query):
+    """A question whose trace is open in the drawer of any view: ``trace=RUN:QUESTION``.
+
+    ``source``: a run; or a variant of the grid, as ``~`` before its key.
+
+    >>> Door("night", "q:1").over(RunAddress("night"))
+    '#/runs/run?id=night&trace=night:q:1'
+    >>> Door.read({"trace": "night:q:1"})
+    Door(trace='night:q:1')
+    """
+
+    trace: str = ""
+
+    @classmethod
+    def to(cls, source: str, qid: str) -> Door:
+        """Return the door to a question of a source."""
+        return cls(f"{source}:{qid}")
+
+    @property
+    def source(self) -> str:
+        return self.trace.partition(":")[0]
+
+    @property
+    def qid(self) -> str:
+        return self.trace.partition(":")[2]
+
+    def over(self, place: Query) -> str:
+        """Return the address of a view with this trace open in it."""
+        return f"{place.href}{'&' if place.query_text else '?'}{self.query_text}"
 
 
 @dataclass(frozen=True)
@@ -87,10 +123,16 @@ class QuestionAddress(Query):
 
 @dataclass(frozen=True)
 class GridAddress(Query):
-    """A grid of variants. ``q``: ids of questions, separated by commas."""
+    """A grid of variants. ``sample``: the choice of questions; ``q``: ids picked by hand, separated by commas; ``v``: the
+    variants, each as ``chain_forms.to_address`` writes it; ``c``: further columns.
+    """
 
     VIEW = "build/few"
+    set: str = ""
+    sample: str = ""
     q: str = ""
+    v: tuple[str, ...] = ()
+    c: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,7 +154,9 @@ class RunsAddress(Query):
 
 @dataclass(frozen=True)
 class RunAddress(Query):
-    """A run. ``part``: its section; ``only``, ``words``: the filter of its questions; ``q``: the open question."""
+    """A run. ``part``: its section; ``only``, ``words``: the filter of its questions; ``q``: the open question; ``label``: the
+    mode of labelling, ``open`` or ``blind``.
+    """
 
     VIEW = "runs/run"
     id: str = ""
@@ -120,6 +164,7 @@ class RunAddress(Query):
     only: str = ""
     words: str = ""
     q: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,12 +208,36 @@ class CorpusAddress(Query):
 
 
 @dataclass(frozen=True)
+class PageAddress(Query):
+    """The page of passage ``q`` of a retriever (``index``) or a corpus. ``at``: the cited characters of the passage,
+    as in "12-30".
+    """
+
+    VIEW = "data/page"
+    index: str = ""
+    corpus: str = ""
+    q: str = ""
+    at: str = ""
+
+
+@dataclass(frozen=True)
 class DatasetAddress(Query):
-    """The records of a dataset. ``find``: the filter; ``q``: the open record."""
+    """The records of a dataset. ``find``: the filter; ``q``: the open record; ``new``: add a question."""
 
     VIEW = "data/dataset"
     id: str = ""
     find: str = ""
+    q: str = ""
+    new: str = ""
+
+
+@dataclass(frozen=True)
+class GoldAddress(Query):
+    """The choice of gold pages of a dataset by searching an index. ``q``: the open question."""
+
+    VIEW = "data/gold"
+    id: str = ""
+    index: str = ""
     q: str = ""
 
 

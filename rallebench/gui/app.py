@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import gradio as gr
 import httpx
@@ -23,9 +22,10 @@ from starlette.middleware import Middleware
 
 from rallebench import __version__
 from rallebench.core.errors import UsageError
-from rallebench.core.hosts import HostGuard, is_loopback, server_access
+from rallebench.core.hosts import Access, HostGuard, is_loopback, server_access
+from rallebench.gui.assets import head, login_head, script
 from rallebench.gui.content_policy import ContentPolicy
-from rallebench.gui.endpoints import add_endpoints
+from rallebench.gui.endpoints import AT_ONCE, add_endpoints
 from rallebench.gui.envelope import EnvelopeGuard
 from rallebench.gui.events import Rows
 from rallebench.gui.frame import Page
@@ -34,13 +34,14 @@ from rallebench.gui.jobs import job_news
 from rallebench.gui.login_guard import Credentials, LoginGuard
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import prepare
+from rallebench.gui.sharing import open_tunnel
+from rallebench.gui.themes import plain_theme, read_theme, tokens
+from rallebench.gui.vendored import PREFIX, vendored_route
 from rallebench.remote.calls import Calls
 from rallebench.services.workbench import Workbench
 
-FOLDER = Path(__file__).parent
-SCRIPTS = ("script/page", "script/actions", "script/patches", "script/lists", "script/keys")
-STYLES = ("style/base", "style/controls", "style/frame", "style/parts", "style/widths")
 AUTH_VARIABLE = "RALLEBENCH_AUTH"
+LIMIT_VARIABLE = "GRADIO_DEFAULT_CONCURRENCY_LIMIT"
 KEYS = (
     (Markup("<kbd>Ctrl</kbd> <kbd>Enter</kbd>"), "run, also while you type"),
     (Markup("<kbd>Ctrl</kbd> <kbd>S</kbd>"), "save the chain"),
@@ -49,21 +50,36 @@ KEYS = (
         Markup("<kbd>G</kbd> then <kbd>1</kbd> … <kbd>5</kbd>"),
         "Build, Runs, Experiments, Data, Models",
     ),
+    (Markup("<kbd>R</kbd> <kbd>W</kbd>"), "mark the answer in Chat right, wrong"),
+    (Markup("<kbd>1</kbd> … <kbd>4</kbd> <kbd>0</kbd>"), "label an answer in a run"),
     (Markup("<kbd>/</kbd>"), "filter"),
     (Markup("<kbd>Esc</kbd>"), "close a panel"),
     (Markup("<kbd>?</kbd>"), "these keys"),
 )
 
+READ_ONLY = "Read-only: this page shows results and searches indexes. It asks no model, starts nothing and changes nothing."
 AWAY = "The program does not answer. Start rallebench again; this page continues by itself."
 HEADER_BUTTONS = Markup().join(
     (
         Markup(
             '<button id="job" type="button" hidden data-pop="#jobs" aria-label="Jobs"></button>\n'
         ),
-        Markup('<button class="icon keys-button" type="button" data-pop="#keys" title="Keys" '),
-        Markup('aria-label="Keys">?</button>\n<button class="icon" type="button" data-dark '),
+        Markup(
+            '<button class="link-button" type="button" data-copy="link" title="Copy a link to this view" '
+        ),
+        Markup('aria-label="Copy a link to this view">Link</button>\n'),
+        Markup(
+            '<button class="icon keys-button" type="button" data-pop="#keys" title="Keys and endpoints" '
+        ),
+        Markup(
+            'aria-label="Keys and endpoints">?</button>\n<button class="icon" type="button" data-dark '
+        ),
         Markup('title="Light or dark" aria-label="Light or dark">◐</button>'),
     )
+)
+ENDPOINTS_BUTTON = Markup(
+    '<button type="button" data-endpoints title="How other programs ask, search, run and compare">'
+    "Endpoints for programs</button>"
 )
 PANELS = Markup().join(
     (
@@ -75,26 +91,34 @@ PANELS = Markup().join(
 )
 
 
-def build_app(page: Page) -> gr.Blocks:
+def build_app(page: Page, *, style: str | None = None, queue_size: int | None = None) -> gr.Blocks:
     """Return the whole page as one Gradio component; its script calls the server functions of ``gui.frame``. Loads
     no model.
+
+    ``style``: the head of a page that is embedded in the application of another program, which launches it without
+    ours. ``queue_size``: calls of other programs that may wait; None for any number.
     """
     with gr.Blocks(title="rallebench", analytics_enabled=False, fill_width=True) as blocks:
         gr.HTML(
             skeleton(page),
             js_on_load=script(page),
-            server_functions=server_functions(page),
+            head=style,
+            server_functions=server_functions(page, refuse=style is None),
             apply_default_css=False,
             elem_id="page",
         )
         add_endpoints(Calls(page.workbench))
-    return blocks
+    limit = "not_set" if os.environ.get(LIMIT_VARIABLE) else AT_ONCE
+    return blocks.queue(max_size=queue_size, default_concurrency_limit=limit)
 
 
-def server_functions(page: Page) -> list[Callable[[object], Any]]:
+def server_functions(page: Page, *, refuse: bool = True) -> list[Callable[[object], Any]]:
     """Return the functions that the script may call, by name. They are functions because Gradio marks each of them,
     which it cannot do with methods.
+
+    ``refuse``: answer a refused action with an HTTP error, which ``refusals.js`` must be there to read.
     """
+    answer = refuse_problem if refuse else to_json
 
     def jobs(message: object) -> dict[str, Any]:
         return job_news(page.workbench).to_json()
@@ -104,9 +128,14 @@ def server_functions(page: Page) -> list[Callable[[object], Any]]:
         return (await run_in_threadpool(page.more, message)).to_json()
 
     def function(method: Callable[[object], Patch | Rows]) -> Callable[[object], Any]:
-        return wraps(method)(lambda message: refuse_problem(method(message)))
+        return wraps(method)(lambda message: answer(method(message)))
 
     return [*map(function, (page.act, page.stop, page.list_rows)), more, jobs]
+
+
+def to_json(answer: Patch | Rows) -> dict[str, Any]:
+    """Return an answer as JSON, a problem included."""
+    return answer.to_json()
 
 
 def refuse_problem(answer: Patch | Rows) -> dict[str, Any]:
@@ -122,32 +151,6 @@ def refuse_problem(answer: Patch | Rows) -> dict[str, Any]:
     raise HTTPException(status, {"error": answer.problem, "patch": value})
 
 
-def script(page: Page) -> str:
-    """Return the scripts of the frame and of all places. They start once all of them are loaded."""
-    first = {place.name: page.first_view(place.name) for place in page.places}
-    return "\n".join([f"const FIRST = {json.dumps(first)};", *files("js", SCRIPTS), "begin();"])
-
-
-def style() -> Markup:
-    """Return the style sheets of the frame and of all places."""
-    return Markup("\n".join(files("css", STYLES)))
-
-
-def files(suffix: str, names: Sequence[str]) -> list[str]:
-    """Return the frame's files in the order of ``names``, then the files of the places."""
-    paths = [FOLDER / f"{name}.{suffix}" for name in names]
-    paths += sorted((FOLDER / "places").glob(f"*.{suffix}"))
-    return [path.read_text("utf-8") for path in paths]
-
-
-def theme() -> Any:
-    """Return a plain theme that uses the visitor's own fonts, so that the page needs no network."""
-    return gr.themes.Base(
-        font=["-apple-system", "BlinkMacSystemFont", "Segoe UI", "Roboto", "sans-serif"],
-        font_mono=["SFMono-Regular", "Menlo", "Consolas", "monospace"],
-    )
-
-
 def login(args: argparse.Namespace, hosting: Hosting) -> tuple[str, str] | None:
     """Return the user and password from ``--auth`` or the environment. Raises UsageError if a public address has
     none.
@@ -159,6 +162,10 @@ def login(args: argparse.Namespace, hosting: Hosting) -> tuple[str, str] | None:
     if not text and hosting.needs_login and not is_loopback(hosting.host):
         raise UsageError(
             f"Binding {hosting.host} lets others in: give --auth user:password (or set {AUTH_VARIABLE}), or bind 127.0.0.1."
+        )
+    if args.share and not text:
+        raise UsageError(
+            f"A shared link lets everyone in: give --auth user:password (or set {AUTH_VARIABLE}), or leave out --share."
         )
     return (user, password) if text else None
 
@@ -192,19 +199,27 @@ def serve(args: argparse.Namespace) -> None:
     hosting = read_hosting(args)
     auth = login(args, hosting)
     access = server_access(hosting.host, hosting.allowed)
+    theme = read_theme(args.theme) if args.theme else None
+    colours = Markup() if theme is None else tokens(theme)
     os.environ.setdefault("FORWARDED_ALLOW_IPS", "")  # visitors cannot claim a different address
     port = check_address(hosting.host, hosting.port)
+    if args.share:
+        shared = open_tunnel(hosting.host, port)
+        access = server_access(hosting.host, (*hosting.allowed, urlsplit(shared).netloc))
     reach_without_proxy(hosting.host)
     workbench = Workbench(
         hosting.workspace,
         base_settings=args.base_settings,
+        mcp_servers=getattr(args, "mcp_servers", None),
         allow_python=getattr(args, "allow_python", False),
         allowed_hosts=hosting.allowed,
+        read_only=args.read_only,
     )
     host = hosting.host if hosting.host not in ("", "0.0.0.0", "::") else socket.gethostname()
     workbench.tracking.page = hosting.public_address or f"http://{host}:{port}"
     page = Page(workbench)
-    blocks = build_app(page)
+    blocks = build_app(page, queue_size=args.queue_size)
+    folder = f"{hosting.root_path}{PREFIX}"
     try:
         blocks.launch(
             server_name=hosting.host,
@@ -214,20 +229,16 @@ def serve(args: argparse.Namespace) -> None:
             inbrowser=not args.no_browser,
             share=False,
             run_history=False,
-            quiet=False,
+            quiet=True,
             prevent_thread_lock=True,
             ssr_mode=False,
-            footer_links=[],
-            theme=theme(),
-            head=Markup("<style>{}</style>").format(style()),
+            footer_links=["api"],
+            theme=theme or plain_theme(),
+            head=head(folder, colours),
             show_error=True,
             app_kwargs={
-                "middleware": [
-                    Middleware(ContentPolicy, frames=hosting.frames),
-                    Middleware(HostGuard, access=access),
-                    *([Middleware(LoginGuard)] if auth else []),
-                    Middleware(EnvelopeGuard),
-                ]
+                "routes": [vendored_route()],
+                "middleware": guards(page, hosting, access, bool(auth), colours),
             },
         )
     except (OSError, ValueError, httpx.HTTPError) as error:
@@ -235,6 +246,9 @@ def serve(args: argparse.Namespace) -> None:
         raise UsageError(
             f"The page could not be opened on {hosting.host}:{port} ({_first_sentence(error)}); choose another --port or --host."
         ) from None
+    print(f"* Running on local URL:  {blocks.local_url}", flush=True)
+    if args.share:
+        print(f"* Running on public URL: {shared}", flush=True)
     prepare(page)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -245,6 +259,19 @@ def serve(args: argparse.Namespace) -> None:
         blocks.server.close()
         workbench.close()
         gc.freeze()  # otherwise shutdown spends seconds collecting the libraries' objects
+
+
+def guards(
+    page: Page, hosting: Hosting, access: Access, has_login: bool, colours: Markup
+) -> list[Middleware]:
+    """Return what every request of the page passes through, the outermost first."""
+    login = login_head(f"{hosting.root_path}{PREFIX}", colours)
+    return [
+        Middleware(ContentPolicy, frames=hosting.frames, login=login),
+        Middleware(HostGuard, access=access),
+        *([Middleware(LoginGuard)] if has_login else []),
+        Middleware(EnvelopeGuard, takes_files=not page.read_only),
+    ]
 
 
 def reach_without_proxy(host: str) -> None:
@@ -266,10 +293,16 @@ def skeleton(page: Page) -> Markup:
         for view in page.views
     )
     return Markup(
-        '<div id="frame">\n{}\n{}\n<p class="away-note" role="status">{}</p>\n'
+        '<div id="frame">\n{}\n{}\n{}<p class="away-note" role="status">{}</p>\n'
         '<main>{}<p class="first-wait">Opening…</p></main>\n{}\n'
-        '<div id="toasts" aria-live="polite"></div></div>'
-    ).format(header(page), popups(), AWAY, views, PANELS)
+        '<div id="toasts" aria-live="polite"></div><div id="plot-tip" aria-hidden="true" hidden></div></div>'
+    ).format(header(page), popups(), read_only_note(page), AWAY, views, PANELS)
+
+
+def read_only_note(page: Page) -> Markup:
+    """Return the line that marks a read-only page; "" on any other."""
+    note = Markup('<p class="read-only-note" role="note">{}</p>\n')
+    return note.format(READ_ONLY) if page.read_only else Markup()
 
 
 def header(page: Page) -> Markup:
@@ -296,5 +329,5 @@ def popups() -> Markup:
     keys = Markup().join(Markup("<dt>{}</dt><dd>{}</dd>").format(key, use) for key, use in KEYS)
     return Markup(
         '<div class="pop" id="jobs" hidden><b>Jobs</b><div id="jobs-list"></div></div>\n'
-        '<div class="pop" id="keys" hidden><b>Keys</b><dl>{}</dl></div>'
-    ).format(keys)
+        '<div class="pop" id="keys" hidden><b>Keys</b><dl>{}</dl>{}</div>'
+    ).format(keys, ENDPOINTS_BUTTON)

@@ -8,16 +8,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rallebench.render import svg
-
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-eval' {scripts}; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; font-src 'self' data:; media-src 'self' data: blob:; worker-src 'self' blob:; "
     "object-src 'none'; frame-src 'none'; frame-ancestors {frames}; form-action 'self'; base-uri 'none'"
 )
 """Allows only files from its own server; plots and downloads use data: and blob: addresses. Of the scripts inside
-the page, only those written by the server into the same response run, as does the handler that saves a plot. Gradio
-compiles the page's script from text, hence 'unsafe-eval', and inserts styles into the page.
+the page, only those written by the server into the same response run. Gradio compiles the page's script from text,
+hence 'unsafe-eval', and inserts styles into the page.
 """
 
 BASE = b'<base href="./" />'
@@ -27,8 +25,12 @@ browser would report a violation.
 
 FRAMES = b"""<script>
 window.rallebenchFrame = window.requestAnimationFrame.bind(window);
-window.requestAnimationFrame = (draw) => window.rallebenchIdle
-  ? setTimeout(() => draw(performance.now()), 5000) : window.rallebenchFrame(draw);
+let inside = false;
+window.requestAnimationFrame = (draw) => {
+  const run = (time) => { inside = true; try { draw(time); } finally { inside = false; } };
+  return window.rallebenchIdle && inside
+    ? setTimeout(() => run(performance.now()), 5000) : window.rallebenchFrame(run);
+};
 </script>"""
 """Replaces ``BASE`` and runs before any of Gradio's scripts.
 
@@ -44,15 +46,20 @@ REFUSALS = (
 _SCRIPT = re.compile(rb"<script(?=[\s>])")
 """Start of a script in Gradio's template. Its configuration contains our HTML, but with ``<`` escaped."""
 
+_LOGIN = re.compile(rb"window\.gradio_config = \{\s*.auth_required.\s*:\s*true")
+"""The configuration in Gradio's template, if the visitor has to log in."""
+
 
 class ContentPolicy:
     """ASGI middleware that sends the policy with every response and adds a nonce to the scripts of HTML pages.
 
-    ``frames``: other sites whose pages may show this one in a frame.
+    ``frames``: other sites whose pages may show this one in a frame; ``login``: the style sheets of the login page.
     """
 
-    def __init__(self, app: Callable[..., Awaitable[None]], frames: Sequence[str] = ()) -> None:
-        self._app, self._frames = app, frames
+    def __init__(
+        self, app: Callable[..., Awaitable[None]], frames: Sequence[str] = (), login: str = ""
+    ) -> None:
+        self._app, self._frames, self._login = app, frames, login.encode()
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Pass the request on, and rewrite the response body if it is HTML."""
@@ -71,7 +78,7 @@ class ContentPolicy:
                     return
             elif start is not None:
                 body = message.get("body", b"")
-                message = {**message, "body": with_nonces(body, nonce)}
+                message = {**message, "body": with_nonces(body, nonce, self._login)}
                 by = len(message["body"]) - len(body)
                 await send({**start, "headers": longer(start["headers"], by)})
                 start = None
@@ -84,17 +91,17 @@ def header(nonce: str, frames: Sequence[str] = ()) -> tuple[bytes, bytes]:
     """Return the policy for a response whose scripts have this nonce. ``frames``: sites that may show the page in a
     frame.
     """
-    policy = POLICY.format(
-        scripts=f"'nonce-{nonce}' {svg.ALLOWED}", frames=" ".join(frames) or "'none'"
-    )
+    policy = POLICY.format(scripts=f"'nonce-{nonce}'", frames=" ".join(frames) or "'none'")
     return b"content-security-policy", policy.encode()
 
 
-def with_nonces(body: bytes, nonce: str) -> bytes:
-    """Return the first part of Gradio's page with nonces, and with ``FRAMES`` and ``REFUSALS`` in place of ``BASE``."""
-    return _SCRIPT.sub(
-        b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, FRAMES + REFUSALS, 1)
-    )
+def with_nonces(body: bytes, nonce: str, login: bytes = b"") -> bytes:
+    """Return the first part of Gradio's page with nonces, and with ``FRAMES`` and ``REFUSALS`` in place of ``BASE``.
+
+    ``login``: the style sheets to add if it is the login page.
+    """
+    added = FRAMES + REFUSALS + (login if _LOGIN.search(body) else b"")
+    return _SCRIPT.sub(b'<script nonce="%s"' % nonce.encode(), body.replace(BASE, added, 1))
 
 
 def is_html(start: Mapping[str, Any]) -> bool:

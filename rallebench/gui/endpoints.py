@@ -4,64 +4,35 @@ and queue.
 
 from __future__ import annotations
 
-import inspect
-import logging
 from collections.abc import Callable
-from functools import wraps
-from typing import ParamSpec, TypeVar
 
 import gradio as gr
-from pydantic import ValidationError, validate_call
 
-from rallebench.core.errors import RalleError
-from rallebench.remote.calls import Calls
-from rallebench.remote.wording import word_error, wrong_argument
-
-log = logging.getLogger(__name__)
-
-P = ParamSpec("P")
-T = TypeVar("T")
+from rallebench.remote.calls import CALLS, Calls
+from rallebench.remote.wording import in_one_sentence
 
 AT_ONCE = 16
-"""Concurrent calls per endpoint; further calls wait in Gradio's queue."""
+"""Concurrent calls per endpoint; further calls wait in Gradio's queue. GRADIO_DEFAULT_CONCURRENCY_LIMIT replaces it."""
 
 
 def add_endpoints(calls: Calls) -> None:
-    """Add every call as a named endpoint to the Gradio app under construction."""
-    for call in (
-        calls.ask,
-        calls.search,
-        calls.start_run,
-        calls.run_status,
-        calls.stop_run,
-        calls.report,
-        calls.compare,
-        calls.list_names,
-    ):
-        gr.api(in_one_sentence(call), api_name=call.__name__, concurrency_limit=AT_ONCE)
+    """Add every call as a named endpoint to the Gradio app under construction. They take the limit of its queue."""
+    for name in CALLS:
+        call = calls.by_name(name)
+        gr.api(
+            in_one_sentence(call, _failure),
+            api_name=name,
+            api_description=_description(call),
+            concurrency_limit="default",
+        )
 
 
-def in_one_sentence(call: Callable[P, T]) -> Callable[P, T]:
-    """Wrap a call so that its errors reach the client as one sentence. A bug is logged and named by its type."""
+def _description(call: Callable[..., object]) -> str:
+    """The docstring of a call on one line, without its marks, which Gradio's page does not render."""
+    return " ".join((call.__doc__ or "").replace("``", "").split())
 
-    checked = validate_call(call)
 
-    @wraps(call)
-    def answer(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return checked(*args, **kwargs)
-        except ValidationError as error:
-            raise gr.Error(wrong_argument(error), print_exception=False) from None
-        except RalleError as error:
-            raise gr.Error(word_error(error), print_exception=False) from None
-        except Exception as error:
-            log.exception("The endpoint %s met an unexpected error.", call.__name__)
-            name = type(error).__name__
-            raise gr.Error(
-                f"rallebench met an unexpected error ({name}); its log has more.",
-                print_exception=False,
-            ) from None
-
-    # Gradio cannot evaluate postponed annotations.
-    answer.__signature__ = inspect.signature(call, eval_str=True)  # type: ignore[attr-defined]
-    return answer
+def _failure(sentence: str) -> Exception:
+    """An error that Gradio sends to its client without a traceback in the log."""
+    error: Exception = gr.Error(sentence, print_exception=False)
+    return error

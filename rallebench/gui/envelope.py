@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import ReadOnlyError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.gui import messages
 from rallebench.gui.login_guard import answer
 
@@ -24,8 +26,9 @@ CALL, UPLOAD = "/gradio_api/component_server", "/gradio_api/upload"
 TAKEN_BACK = frozenset({"/gradio_api/cancel"})
 QUEUE = frozenset({"/gradio_api/queue/join", *TAKEN_BACK})
 """Addresses by which Gradio's client calls an endpoint and cancels a call."""
-ENDPOINT = "/gradio_api/call/"
-"""Prefix of an endpoint's own address, for programs without the client."""
+RUN = "/gradio_api/run/"
+ENDPOINT = ("/gradio_api/call/", RUN)
+"""Prefixes of an endpoint's own addresses, for programs without the client: in the queue, or answered at once."""
 CHANGING = frozenset({CALL, UPLOAD, "/login", *QUEUE})
 """The addresses that accept input; Gradio's other addresses are not used."""
 
@@ -69,6 +72,12 @@ class EndpointCall(BaseModel):
     data: Annotated[list[Any], Field(max_length=100)]
 
 
+class DirectCall(EndpointCall):
+    """A call of an endpoint that is answered at once: its arguments alone."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
 class QueuedCall(BaseModel):
     """A call in Gradio's queue, or its cancellation. ``fn_index``: the number of the endpoint."""
 
@@ -89,10 +98,13 @@ class RefusedRequest(Exception):
 
 
 class EnvelopeGuard:
-    """ASGI middleware that refuses malformed messages, malformed uploads, and addresses that the page does not use."""
+    """ASGI middleware that refuses malformed messages, malformed uploads, and addresses that the page does not use.
 
-    def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
-        self._app = app
+    ``takes_files``: permit uploads.
+    """
+
+    def __init__(self, app: Callable[..., Awaitable[None]], *, takes_files: bool = True) -> None:
+        self._app, self._takes_files = app, takes_files
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Refuse the request or pass it on."""
@@ -123,7 +135,9 @@ class EnvelopeGuard:
             await answer(send, refusal.status, refusal.words)
 
     async def _upload(self, scope: Any, receive: Any, send: Any) -> None:
-        """Pass an upload on. Raises RefusedRequest if Gradio could not read it."""
+        """Pass an upload on. Raises RefusedRequest if Gradio could not read it, or the page takes no files."""
+        if not self._takes_files:
+            raise RefusedRequest(403, str(ReadOnlyError()))
         is_answered = False
 
         async def noting(message: Any) -> None:
@@ -209,25 +223,45 @@ def check_call(body: bytes, known: frozenset[int]) -> None:
         raise RefusedRequest(422, str(error)) from None
 
 
-def endpoints(scope: Any) -> Mapping[int, str]:
-    """Number → name of each endpoint."""
+@dataclass(frozen=True, slots=True)
+class EndpointShape:
+    """Name and number of arguments of an endpoint."""
+
+    name: str
+    arguments: int
+
+
+def endpoints(scope: Any) -> Mapping[int, EndpointShape]:
+    """Return number → endpoint."""
     functions = gradio_app(scope).fns
-    return {number: f.api_name for number, f in functions.items() if isinstance(f.api_name, str)}
+    return {
+        number: EndpointShape(f.api_name, len(f.inputs))
+        for number, f in functions.items()
+        if isinstance(f.api_name, str)
+    }
 
 
-def check_endpoint(path: str, body: bytes, known: Mapping[int, str]) -> None:
+def check_endpoint(path: str, body: bytes, known: Mapping[int, EndpointShape]) -> None:
     """Raise RefusedRequest unless the body is a call of a known endpoint."""
     if path.startswith(ENDPOINT):
-        name = path.removeprefix(ENDPOINT)
-        if name not in known.values():
-            raise RefusedRequest(404, f"There is no endpoint {name[:60]!r}.")
-        read_message(EndpointCall, body)
+        name = path.rpartition("/")[2]
+        endpoint = next(
+            (e for e in known.values() if path in (f"{p}{e.name}" for p in ENDPOINT)), None
+        )
+    else:
+        name = str(read_message(QueuedCall, body).fn_index)
+        endpoint = known.get(int(name))
+    if endpoint is None:
+        raise RefusedRequest(404, f"There is no endpoint {name[:60]!r}.")
+    if path in TAKEN_BACK:
         return
-    number = read_message(QueuedCall, body).fn_index
-    if number not in known:
-        raise RefusedRequest(404, f"There is no endpoint {str(number)[:60]}.")
-    if path not in TAKEN_BACK:
-        read_message(EndpointCall, body)
+    shape: type[EndpointCall] = DirectCall if path.startswith(RUN) else EndpointCall
+    count = len(read_message(shape, body).data)
+    if count != endpoint.arguments:
+        words = plural(endpoint.arguments, "argument")
+        raise RefusedRequest(
+            422, f"The endpoint {endpoint.name} takes {words} in data, not {count}."
+        )
 
 
 def read_message(shape: type[Message], body: bytes) -> Message:

@@ -187,3 +187,13 @@ class Rows:
 
     def to_json(self) -> dict[str, Any]:
         return {"rows": [(id, str(escape(row))) for id, row in self.rows]}
+
+
+@dataclass(frozen=True, slots=True)
+class TraceList:
+    """The list through which J and K move from a trace. ``sources``: (source of a door, label) of the runs or variants
+    that were asked the same questions.
+    """
+
+    qids: Sequence[str]
+    sources: Sequence[tuple[str, str]] = ()

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.marks import Mark, marks_table
 from rallebench.core.memory import size
 from rallebench.core.numbers import as_estimate, no_interval, smallness, spread
 from rallebench.core.report import ClusterCounts
 from rallebench.core.tables import Figure, Table
-from rallebench.gui.html import escape, heading, note, rows
+from rallebench.gui.addresses import RunAddress
+from rallebench.gui.html import copyable_table, escape, fold, heading, note, rows
 from rallebench.render import svg
+from rallebench.render.drawing import Medium
 from rallebench.render.numbers import text
 
 
@@ -135,15 +139,54 @@ def gap_words(difference: float, unit: str) -> str:
 
 
 def plots(drawings: Iterable[Figure]) -> Markup:
-    """Render drawings in rows of two, each with its links; "" if none has points."""
-    drawn = Markup().join(
-        Markup('<figure class="x-plot"><figcaption>{}</figcaption>{}</figure>').format(
-            value.title, svg.saveable(value, value.title or "plot")
-        )
-        for value in drawings
-        if svg.figure(value)
+    """Render drawings in rows of two, each with its values, files and, for many points, zoom; "" if none has points."""
+    drawn = Markup().join(map(_plot, drawings))
+    return Markup('<div class="plots">{}</div>').format(drawn) if drawn else Markup()
+
+
+def _plot(value: Figure) -> Markup:
+    """Render a drawing whose marks lead to their runs and questions; "" without points."""
+    drawn = svg.figure(value, PAGE)
+    if not drawn:
+        return Markup()
+    title = value.title or f"{value.y} against {value.x}"
+    name = "-".join("".join(c if c.isalnum() else " " for c in title).split())[:60]
+    saves = Markup().join(
+        Markup(
+            '<button type="button" data-plot-save="{}" data-name="{}">Save as {}</button>'
+        ).format(shape, name, shape.upper())
+        for shape in ("svg", "png")
     )
-    return Markup('<div class="x-plots">{}</div>').format(drawn) if drawn else Markup()
+    label = f"Save the plot {title}"
+    menu = Markup(
+        '<details class="menu"><summary title="{}" aria-label="{}">Save</summary><div>{}{}</div></details>'
+    ).format(label, label, saves, svg.data_link(value, name, "button quiet"))
+    zoom = ZOOM if "data-zoom-x" in drawn else Markup()
+    head = Markup("<figcaption><span>{}</span>{}{}</figcaption>").format(title, zoom, menu)
+    points = marks_table(value)
+    values = fold("Values", table(replace(points, title="")), id=f"plot-{name}")
+    sources = ". ".join(dict.fromkeys(value.printed.values()))
+    source = Markup('<p class="source">Dashed: {}.</p>').format(sources) if sources else Markup()
+    return Markup('<figure class="plot">{}<div class="wide">{}</div>{}{}</figure>').format(
+        head, drawn, source, values
+    )
+
+
+def _door(point: Mark) -> str:
+    return RunAddress(point.run, q=point.question).href if point.run else ""
+
+
+PAGE = Medium(live=True, door=_door)
+ZOOM = Markup().join(
+    Markup('<button type="button" class="quiet" data-plot-zoom="{}" title="{}">{}</button>').format(
+        *button
+    )
+    for button in (
+        ("in", "Zoom in, or drag over a part of the plot (+)", "+"),
+        ("out", "Zoom out (−)", "−"),
+        ("reset", "Show all, or double-click the plot (0)", "Show all"),
+    )
+)
 
 
 def points(delta: float) -> str:
@@ -195,9 +238,19 @@ def waterfall_bar(
     return Markup('<span class="fall{}">{}</span>').format(" tall" if tall else "", cells)
 
 
-def table(value: Table) -> Markup:
-    """Render a table of results, with every mean's interval and every heading's definition."""
+def metrics_door(address: str, content: str) -> Markup:
+    """Draw a mean, as HTML, that opens the metrics of its run; the mean alone if the run is unknown."""
+    if not address:
+        return escape(content)
+    return Markup('<a class="metric" href="{}&part=metrics">{}</a>').format(address, content)
+
+
+def table(value: Table, addresses: dict[str, str] | None = None) -> Markup:
+    """Render a table of results, with every mean's interval and every heading's definition. ``addresses``: first cell
+    of a row → the view that the row opens.
+    """
     columns, lines = value.heads, []
+    targets = [(addresses or {}).get(str(row[0]), "") for row in value.rows]
     means = [[as_estimate(row[j]) for row in value.rows] for j in range(len(columns))]
     shares = [all(m is None or abs(m.value or 0) <= 1 for m in column) for column in means]
     for i, row in enumerate(value.rows):
@@ -213,9 +266,11 @@ def table(value: Table) -> Markup:
                 content = number(100 * cell, unit="%")
             else:
                 content = escape(text(cell, column.format))
-            cells.append(Markup("<b>{}</b>").format(content) if (i, j) in value.best else content)
+            content = Markup("<b>{}</b>").format(content) if (i, j) in value.best else content
+            cells.append(metrics_door(targets[i], content) if mean is not None else content)
         lines.append(cells)
     heads = [f">{column.label}" if j else column.label for j, column in enumerate(columns)]
-    drawn = rows(heads, lines, abouts=[column.help for column in columns])
+    drawn = rows(heads, lines, abouts=[column.help for column in columns], addresses=targets)
     title = heading(value.title) if value.title else Markup()
-    return Markup('{}<div class="wide">{}</div>{}').format(title, drawn, note(value.note))
+    scrolling = Markup('<div class="wide">{}</div>').format(drawn)
+    return Markup("{}{}{}").format(title, copyable_table(scrolling), note(value.note))

@@ -9,7 +9,9 @@ from typing import Any
 from markupsafe import Markup
 
 from rallebench.core.numbers import plural
+from rallebench.core.repeats import ONCE, RepeatOptions, repeat_options
 from rallebench.core.settings import Setting, check_values
+from rallebench.core.spending_limit import SpendingLimit, spending_limit
 from rallebench.core.types import Json
 from rallebench.gui.events import Event
 from rallebench.gui.html import NOTHING, attributes, fold
@@ -111,9 +113,10 @@ def check(
     about: str = "",
     id: str = "",
     kind: str = "checkbox",
+    more: Markup = NOTHING,
 ) -> Markup:
     """Draw a check box, or a radio button in a group of the same name."""
-    more = Markup().join(
+    more += Markup().join(
         Markup(' {}="{}"').format(key, words)
         for key, words in (("id", id), ("value", value))
         if words
@@ -142,8 +145,10 @@ def checks(
     """
     ticked, boxes = set(chosen), Markup()
     for value, label in pairs(choices):
-        more = {"id": f"{id}-{name}-{value}" if id else "", "about": (abouts or {}).get(value, "")}
-        boxes += check(name, label, value in ticked, value=value, kind=kind, **more)
+        own_id, about_value = f"{id}-{name}-{value}" if id else "", (abouts or {}).get(value, "")
+        boxes += check(
+            name, label, value in ticked, value=value, about=about_value, id=own_id, kind=kind
+        )
     boxes = Markup('<div class="checks">{}</div>').format(boxes)
     if not legend:
         return boxes
@@ -222,6 +227,31 @@ def number(
     return text(name, title, "" if value is None else value, hint, more=more)
 
 
+def spending_limit_field(value: str = "") -> Markup:
+    """Draw a field for the dollars at which a work stops."""
+    more = Markup(' type="number" min="0" step="any"')
+    about = "Stops once new calls of models have cost so much; what was answered is kept."
+    return text("max_usd", "Spending limit (US$)", value, "none", about, more)
+
+
+def read_spending_limit(event: Event) -> SpendingLimit | None:
+    """Return the limit in the form; None if the field is empty. Raises UsageError."""
+    return spending_limit(event.number("max_usd", "The spending limit"))
+
+
+def repeats_field(value: str = "") -> Markup:
+    """Draw a field for the number of times that every question is asked."""
+    more = Markup(' type="number" min="1"')
+    about = "Where a model samples; scores are then means, with their spread."
+    return text("repeats", "Repeats of each question", value, "1", about, more)
+
+
+def read_repeats(event: Event) -> RepeatOptions:
+    """Return the repeats in the form; one if the field is empty. Raises UsageError."""
+    number = event.whole("repeats", "Repeats of each question")
+    return ONCE if number is None else repeat_options(number)
+
+
 def questions(value: Any = "", *, most: str = "all", more: Markup = NOTHING) -> Markup:
     """Draw a field for the number of questions to take from the start of a dataset; ``most``: the meaning of an
     empty field.
@@ -246,19 +276,19 @@ def area(name: str, title: str, value: str = "", rows: int = 1, more: Markup = N
     """Draw a labelled multi-line field."""
     return label_field(
         title,
-        Markup('<textarea name="{}" rows="{}"{}>\n{}</textarea>').format(name, rows, more, value),
+        Markup('<textarea name="{}" rows="{}" dir="auto"{}>\n{}</textarea>').format(
+            name, rows, more, value
+        ),
     )
 
 
 def drop(do: str, about: str = "", *, accept: str = "") -> Markup:
-    """Draw an area for dropping or choosing a file."""
+    """Draw an area for dropping, pasting or choosing a file; all of it can be pressed."""
     kinds = Markup(' accept="{}"').format(accept) if accept else Markup()
-    choose = Markup(
-        '<label class="link" tabindex="0">Choose a file<input type="file" hidden{}></label>'
-    ).format(kinds)
-    return Markup('<div class="drop" data-upload="{}">{}<small>{}</small></div>').format(
-        do, choose, about
-    )
+    return Markup(
+        '<label class="drop" data-upload="{}"><span class="link">Choose a file</span>'
+        '<input type="file" class="sr" aria-label="Choose a file"{}><small>{}</small></label>'
+    ).format(do, kinds, about)
 
 
 def suggestions(id: str, choices: Iterable[Any]) -> Markup:

@@ -14,10 +14,11 @@ from contextlib import suppress
 from typing import Any, TypeVar, Union
 from urllib.parse import parse_qsl
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import RalleError, ReadOnlyError, UsageError
 from rallebench.core.registry import Registry
 from rallebench.gui import messages
-from rallebench.gui.events import Event, Rows, RowWindow, WindowState
+from rallebench.gui.addresses import Door
+from rallebench.gui.events import Event, Rows, RowWindow, TraceList, WindowState
 from rallebench.gui.messages import ActMessage
 from rallebench.gui.patches import Patch, merge, problem
 from rallebench.gui.streams import PatchStream
@@ -41,6 +42,7 @@ WINDOWS = 200
 Answer = Union[Patch, None, Iterator[Patch]]
 Handler = Callable[["Page", Event], Answer]
 RowsHandler = Callable[["Page", RowWindow], Rows]
+TraceLister = Callable[["Page", Event, Door], TraceList]
 Handled = TypeVar("Handled")
 
 
@@ -52,7 +54,9 @@ class Page:
         self.views: dict[str, Handler] = {}
         self._backs: dict[str, str] = {}
         self._actions: dict[str, Handler] = {}
+        self._readers: set[str] = set()
         self._rows: dict[str, RowsHandler] = {}
+        self.trace_lists: dict[str, TraceLister] = {}
         self._windows: OrderedDict[str, WindowState] = OrderedDict()
         self._streams: dict[str, PatchStream] = {}
         self._lock = threading.Lock()
@@ -76,20 +80,30 @@ class Page:
         self._file(self.views, address, handler)
         self._backs[address] = back
 
-    def action(self, name: str, handler: Handler) -> None:
-        """Register ``handler`` for elements with ``data-do="name"``."""
-        self._file(self._actions, name, handler)
+    def action(self, name: str, handler: Handler, *, reads: bool = False) -> None:
+        """Register ``handler`` for elements with ``data-do="name"``.
 
-    def actions(self, part: str, *handlers: Handler) -> None:
+        ``reads``: the action changes nothing but its own window, asks no model and starts no job, so that a read-only
+        page permits it.
+        """
+        self._file(self._actions, name, handler)
+        if reads:
+            self._readers.add(name)
+
+    def actions(self, part: str, *handlers: Handler, reads: bool = False) -> None:
         """Register actions under their handlers' names: ``delete`` in "runs" becomes "runs.delete", ``try_`` becomes
-        "….try".
+        "….try". ``reads``: as in ``action``.
         """
         for handler in handlers:
-            self.action(f"{part}.{handler.__name__.rstrip('_')}", handler)
+            self.action(f"{part}.{handler.__name__.rstrip('_')}", handler, reads=reads)
 
     def rows(self, name: str, handler: RowsHandler) -> None:
         """Register ``handler`` as the source of windowed lists called ``name``."""
         self._file(self._rows, name, handler)
+
+    def trace_list(self, view: str, handler: TraceLister) -> None:
+        """Register ``handler`` for the list of questions that a trace opened in a view moves through."""
+        self._file(self.trace_lists, view, handler)
 
     @staticmethod
     def _file(handlers: dict[str, Handled], name: str, handler: Handled) -> None:
@@ -100,6 +114,16 @@ class Page:
     def first_view(self, place: str) -> str:
         """Return the view that a place's tab opens."""
         return next(view for view in self.views if view.startswith(f"{place}/"))
+
+    @property
+    def read_only(self) -> bool:
+        """True if the page starts and changes nothing."""
+        return self.workspace.read_only
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """Names of the actions that the page performs: all, or those that only read."""
+        return tuple(sorted(self._readers if self.read_only else self._actions))
 
     # for tests and the server functions
 
@@ -119,6 +143,8 @@ class Page:
             return self._open(event.text("view"), event)
         if sent.action not in self._actions:
             raise UsageError("The page is older than the program; reload it.")
+        if self.read_only and sent.action not in self._readers:
+            raise ReadOnlyError()
         return self._actions[sent.action](self, event)
 
     def _open(self, view: str, event: Event) -> Answer:

@@ -49,6 +49,9 @@ class Hosting:
 def read_hosting(args: argparse.Namespace) -> Hosting:
     """Read the hosting from the flags of ``ui``. Raises UsageError."""
     root_path = check_root_path(args.root_path)
+    if args.share and (root_path or args.spaces):
+        other = "--root-path" if root_path else "--spaces"
+        raise UsageError(f"A shared link has an address of its own; leave out --share or {other}.")
     allowed = tuple(args.allowed_host)
     if "://" in root_path:
         allowed += (urlsplit(root_path).netloc,)

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from markupsafe import escape as escape_text
 
 from rallebench.core.errors import RalleError
-from rallebench.gui.addresses import Query
+from rallebench.gui.addresses import Door, Query
 from rallebench.gui.wording import on_page
 
 NOTHING = Markup()
@@ -21,7 +21,7 @@ VERDICTS = {
     "lost": "not retrieved",
     "format": "wrong format",
     "failed": "failed",
-    "none": "not asked yet",
+    "none": "no verdict",
 }
 """Verdict on a question → its display name."""
 
@@ -44,6 +44,13 @@ def attributes(**values: Any) -> Markup:
         Markup(' data-{}="{}"').format(name.rstrip("_").replace("_", "-"), value)
         for name, value in values.items()
         if value is not None
+    )
+
+
+def door(to: Door, inside: str) -> Markup:
+    """Draw the content of a cell, as HTML, so that a click on the cell or Enter opens a trace."""
+    return Markup('<div class="door" role="button" tabindex="0"{}>{}</div>').format(
+        attributes(trace=to.trace), inside
     )
 
 
@@ -116,9 +123,37 @@ def pre(text: str, kind: str = "pre") -> Markup:
     return Markup('<pre class="{}" tabindex="0">{}</pre>').format(kind, text)
 
 
+def copyable(body: str, *, kind: str = "") -> Markup:
+    """Draw a text, as HTML, with a button that copies it. Of a formatted answer it copies the raw text."""
+    copy = Markup(
+        '<button type="button" class="copy" data-copy="text" title="Copy" aria-label="Copy"></button>'
+    )
+    return Markup('<div class="{}">{}{}</div>').format(f"copyable {kind}".strip(), body, copy)
+
+
+TABLE_SHAPES = (
+    ("tsv", "Copy for a spreadsheet"),
+    ("markdown", "Copy as Markdown"),
+    ("latex", "Copy as LaTeX"),
+)
+
+
+def copyable_table(table: str) -> Markup:
+    """Draw a table, as HTML, with a menu that copies it."""
+    buttons = Markup().join(
+        Markup('<button type="button" data-copy="{}">{}</button>').format(shape, label)
+        for shape, label in TABLE_SHAPES
+    )
+    copies = Markup(
+        '<details class="menu copy-table"><summary title="Copy the table" aria-label="Copy the table"></summary>'
+        "<div>{}</div></details>"
+    ).format(buttons)
+    return Markup('<div class="copyable">{}{}</div>').format(table, copies)
+
+
 def as_json(value: Any) -> Markup:
     """Draw a record as indented JSON."""
-    return pre(json.dumps(value, ensure_ascii=False, indent=1, default=str))
+    return copyable(pre(json.dumps(value, ensure_ascii=False, indent=1, default=str)))
 
 
 def defs(pairs: Iterable[tuple[str, str]]) -> Markup:
@@ -273,14 +308,18 @@ def rows(
     addresses: Sequence[str] = (),
     abouts: Sequence[str] = (),
     marked: Sequence[bool] = (),
+    sorts: Sequence[str] = (),
 ) -> Markup:
     """Draw a table of HTML cells. Headings that begin with ">" mark columns of numbers.
 
-    ``addresses``: one per row; ``abouts``: one per heading; ``marked``: highlighted rows.
+    ``addresses``: one per row, "" for none; ``abouts``: one per heading; ``marked``: highlighted rows; ``sorts``: value of
+    ``aria-sort`` per heading, "" if the list cannot be sorted by it.
     """
     sides, top, body = ["n" if head.startswith(">") else "" for head in heads], Markup(), Markup()
     for index, head in enumerate(heads):
         about = Markup(' title="{}"').format(abouts[index]) if abouts else Markup()
+        if sorts and sorts[index]:
+            about += Markup(' aria-sort="{}"').format(sorts[index])
         top += Markup('<th scope="col" class="{}"{}>{}</th>').format(
             sides[index], about, head.lstrip(">")
         )
@@ -290,7 +329,7 @@ def rows(
         )
         target = (
             Markup(' data-href="{}" tabindex="0"').format(addresses[index])
-            if addresses
+            if addresses and addresses[index]
             else Markup()
         )
         target += Markup(' class="mine"') if marked and marked[index] else Markup()
@@ -316,6 +355,7 @@ def window(
     data = attributes(
         list=list, key=json.dumps(key.values()), total=total, at=at, row=row, pick=pick
     )
+    role = "listbox" if pick else "group"  # rows that are not picked hold controls of their own
     return Markup(
-        '<div class="list" id="list-{}" role="listbox" tabindex="0" aria-label="{}"{}><div class="pane"></div></div>'
-    ).format(list, label, data)
+        '<div class="list" id="list-{}" role="{}" tabindex="0" aria-label="{}"{}><div class="pane"></div></div>'
+    ).format(list, role, label, data)

@@ -28,6 +28,7 @@ VERBS = {
     "load": "Load",
     "build": "Index",
     "import": "Import",
+    "download": "Download of",
     "check": "Check of the index",
     "suite": "Benchmark",
     "dataset builder": "Dataset",
@@ -94,7 +95,9 @@ def row(job: Job, name: str) -> Markup:
     if job.done:
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         end = state("done", kind="good") if job.status == "finished" else state(job.status)
-        kind, reason = ("bad", f" · {job.error}") if job.status == "failed" else ("", "")
+        kind = "bad" if job.status == "failed" else ""
+        ended_itself = job.error is not None and not job.stopping
+        reason = f" · {job.error}" if kind or ended_itself else ""
         return Markup(
             '<div class="job"><span>{}</span>{}<small class="{}">{}{}</small></div>'
         ).format(title, end, kind, clock, reason)

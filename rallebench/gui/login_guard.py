@@ -15,7 +15,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 OPEN_PATHS = frozenset({"/", "/login", "/theme.css", "/favicon.ico", "/gradio_api/startup-events"})
-OPEN_FOLDERS = ("/assets/", "/static/")
+OPEN_FOLDERS = ("/assets/", "/static/", "/vendor/")
 """Everything that is open without a login. This is the login page (Gradio's page without its contents) with its
 scripts, styles and images, and the address that Gradio requests to check that its server is running.
 """

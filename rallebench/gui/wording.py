@@ -17,13 +17,19 @@ _CLAUSES: Mapping[str, Callable[[Hint], str]] = {
     "choose": lambda hint: (
         f"choose one, or do without: {_fields(hint.value)}" if hint.value else "choose one"
     ),
+    "columns": lambda hint: f"choose the column of the {hint.name} under Columns",
+    "common": lambda hint: "compare runs that were asked the same questions",
     "find-models": lambda hint: "press Find models",
     "free-space": lambda hint: "free space, or open the page with another workspace",
+    "import": lambda hint: "import it in Data first",
     "leave-out": lambda hint: (
         f"leave the field {hint.name.replace('llm', 'language model').replace('-', ' ')} empty"
     ),
     "list": lambda hint: f"on a command line 'rallebench list {hint.name}' tells more",
     "load": lambda hint: "load it in Models",
+    "mcp-servers": lambda hint: (
+        "open this page with app.py --mcp-servers FILE, and describe it there"
+    ),
     "raise-max-errors": lambda hint: "permit more failed questions",
     "rename": lambda hint: "choose another name",
     "resume": lambda hint: "choose another name, or open that run in Runs and resume it",

@@ -165,8 +165,8 @@ def key_from_environment(name: str, endpoint: Endpoint) -> str:
     key = key_in(variable) if variable else ""
     if not key and is_openai(endpoint.base_url):
         raise UsageError(
-            f"{name!r} needs a key for {OPENAI}: set the environment variable {variable}, type the key on "
-            "the page, or give the address of your own server."
+            f"{name!r} needs a key for {OPENAI}: type it on the page, set the environment variable {variable}, "
+            "or give the address of your own server."
         )
     if not all("!" <= character <= "~" for character in key):
         raise UsageError(
@@ -181,11 +181,11 @@ def how_to_set(endpoint: Endpoint, key: str) -> str:
     variable = key_variable(endpoint.base_url, endpoint.api_key_env)
     if not variable:
         return (
-            "Name the environment variable with its key (api_key_env), or type the key on the page; "
+            "Type its key on the page, or name the environment variable with it (api_key_env); "
             f"{OPENAI_VARIABLE} is only sent to OpenAI and to this machine by default."
         )
     unset = "" if key else f"{variable} is not set. "
-    return f"{unset}Give a valid key: in the environment variable {variable}, or typed on the page."
+    return f"{unset}Give a valid key: typed on the page, or in the environment variable {variable}."
 
 
 def without_keys(text: str, key: str) -> str:

@@ -77,6 +77,19 @@ class ExtractiveReader:
         self._reader: SpanReader | None = reader
         self._lock = threading.Lock()  # the tokenizer's settings are not thread-safe
 
+    context_window = None
+
+    def count_tokens(self, request: Generate) -> int | None:
+        """Return the tokens of a prompt; None while the reader is busy or closed."""
+        if not self._lock.acquire(timeout=0.05):
+            return None
+        try:
+            if self._reader is None:
+                return None
+            return self._reader.count_tokens(["\n".join(m.content for m in request.messages)])[0]
+        finally:
+            self._lock.release()
+
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """Return one reply per request, in order; after ``close``, one error per request.
 

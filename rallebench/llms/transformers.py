@@ -98,6 +98,10 @@ class TransformersLLM:
         """True if the format of an answer is enforced; the first use reads the tokenizer, which takes a second or two."""
         return self._prompter is not None and self._prompter.forcing is not None
 
+    def count_tokens(self, request: Generate) -> int | None:
+        """Return the tokens of a prompt, with the chat template. Raises RalleError if it does not fit the window."""
+        return len(self._prepare(request).tokens)
+
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """Return one result per request, in order. Raises BackendMemoryError if the batch does not fit."""
         results: dict[int, Reply | RalleError] = {}

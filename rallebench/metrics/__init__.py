@@ -44,6 +44,7 @@ MAX_K = 1000
 _AT_K = re.compile(r"(?P<family>.+?)(?:@|_at_)(?P<k>\d{1,9})", re.ASCII)
 DEFAULTS = {
     "needs": "answers",
+    "declining": False,
     "reads": "answer",
     "higher_is_better": True,
     "unit": "fraction",
@@ -178,7 +179,8 @@ METRICS = Metrics(
     required={"label": ()},
     rooms=("judge",),
     traits={
-        "needs": 'required gold: "answers", "provenance", joined with "+", or ""',
+        "needs": 'required gold: "answers", "provenance", "required", "unanswerable", joined with "+", or ""',
+        "declining": "True if a question without a right answer scores 1 for an answer that declines, else 0",
         "reads": 'required parts of an episode: "answer", "pages", "passages", "cost", joined with "+", or ""',
         "higher_is_better": "bool; None if neither direction is better",
         "label": "the name as printed in papers",

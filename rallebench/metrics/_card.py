@@ -60,6 +60,6 @@ def make_card(name: str, about: str, doc: str, traits: Mapping[str, Any]) -> Car
     """Return the card of a registered metric, from its docstring and its traits."""
     words = parse(doc)
     words["definition"] = about or words["definition"]
-    decided = ("needs", "wants", "tool", "higher_is_better", "unit", "range", "k")
+    decided = ("needs", "wants", "tool", "higher_is_better", "unit", "range", "k", "declining")
     known: dict[str, Any] = {key: traits[key] for key in decided if key in traits}
     return Card(name, traits.get("label", name), **{**words, **known})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from rallebench.core.declining import declines
 from rallebench.core.types import Episode, Gold, Hit, Note, Retrieve
 
 
@@ -46,3 +47,8 @@ def best(score: Callable[[str, str], float], answer: str, gold: Gold) -> float |
     if not gold.answers:
         return None
     return max(float(score(answer, alias)) for alias in gold.answers) if answer else 0.0
+
+
+def best_or_declining(score: Callable[[str, str], float], answer: str, gold: Gold) -> float | None:
+    """Return ``best``; for an unanswerable question 1 for an answer that declines, else 0, as in SQuAD 2.0."""
+    return float(declines(answer)) if gold.unanswerable else best(score, answer, gold)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from rallebench.core.answers import normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import best, final_answer
+from rallebench.metrics._reading import best_or_declining, final_answer
 
 
-@METRICS.register("em", label="EM")
+@METRICS.register("em", label="EM", declining=True)
 def exact_match(episode: Episode, gold: Gold) -> float | None:
     """1 if the answer equals an accepted answer after normalisation, else 0; the best over all of them.
 
@@ -21,7 +21,7 @@ def exact_match(episode: Episode, gold: Gold) -> float | None:
     An accepted answer 'A' is an article and vanishes, so it equals 'The'. Other Unicode forms of a word (NFD, full
     width, a soft hyphen, vowel marks) count as different words.
     """
-    return best(exact_match_score, final_answer(episode), gold)
+    return best_or_declining(exact_match_score, final_answer(episode), gold)
 
 
 def exact_match_score(answer: str, alias: str) -> float:

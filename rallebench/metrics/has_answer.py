@@ -5,10 +5,10 @@ from __future__ import annotations
 from rallebench.core.answers import normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import best, final_answer
+from rallebench.metrics._reading import best_or_declining, final_answer
 
 
-@METRICS.register("has_answer", label="has_answer")
+@METRICS.register("has_answer", label="has_answer", declining=True)
 def has_answer(episode: Episode, gold: Gold) -> float | None:
     """1 if the normalised answer contains an accepted one, normalised, else 0; empty answers do not count.
 
@@ -21,10 +21,10 @@ def has_answer(episode: Episode, gold: Gold) -> float | None:
     often stays silent looks better; has_answer_all counts them.
     """
     answer = final_answer(episode)
-    return best(has_answer_score, answer, gold) if answer else None
+    return best_or_declining(has_answer_score, answer, gold) if answer else None
 
 
-@METRICS.register("has_answer_all", label="has_answer (all)")
+@METRICS.register("has_answer_all", label="has_answer (all)", declining=True)
 def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     """1 if the normalised answer contains an accepted one, normalised, else 0; an empty answer scores 0.
 
@@ -35,7 +35,7 @@ def has_answer_all(episode: Episode, gold: Gold) -> float | None:
     with the gold 'A' of a multiple-choice question the answer 'C' is right. Other Unicode forms of a word (NFD, full
     width, a soft hyphen, vowel marks) count as different words.
     """
-    return best(has_answer_score, final_answer(episode), gold)
+    return best_or_declining(has_answer_score, final_answer(episode), gold)
 
 
 def has_answer_score(answer: str, alias: str) -> float:

@@ -20,7 +20,7 @@ _TRAPS = "Can only be as high as the share of questions whose R-precision (pages
 def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "") -> None:
     def combine(episode: Episode, gold: Gold) -> float | None:
         value = plain(episode, gold)
-        if value is None:
+        if value is None or (gold.unanswerable and not gold.provenance):
             return None
         return value if r_precision(episode, gold) == 1 else 0.0
 
@@ -31,7 +31,10 @@ def _combine(name: str, label: str, plain: Metric, source: str, traps: str = "")
         f"Source: {source}.\nTraps: {_TRAPS} {traps}"
     )
     combine.__name__ = combine.__qualname__ = "kilt_" + plain.__name__
-    METRICS.register(name, needs="answers+provenance", reads="answer+pages", label=label)(combine)
+    declining = name != "KILT-rougel"
+    METRICS.register(
+        name, needs="answers+provenance", reads="answer+pages", label=label, declining=declining
+    )(combine)
 
 
 _combine("KILT-accuracy", "KILT-Accuracy", accuracy, _KILT)

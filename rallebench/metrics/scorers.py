@@ -141,9 +141,12 @@ def _note(
         return lacks
     if value is not None and not math.isfinite(value):
         return f"not scored: the value is not a number ({value})"
-    for part in needs:
-        if not getattr(gold, part):
-            return f"no gold {' or '.join(part for part in needs if not getattr(gold, part))}"
+    declining = gold.unanswerable and entry.traits.get("declining", False)
+    missing = [part for part in needs if not getattr(gold, part)]
+    if declining:
+        missing = [part for part in missing if part != "answers"]
+    if missing:
+        return f"no gold {' or '.join(missing)}"
     return "" if value is not None else lacks or f"not scored: {read_card(entry.name).not_scored}"
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from rallebench.core.answers import bag_f1, f1_score, normalize_answer
 from rallebench.core.types import Episode, Gold
 from rallebench.metrics import METRICS
-from rallebench.metrics._reading import best, final_answer
+from rallebench.metrics._reading import best_or_declining, final_answer
 from rallebench.metrics.words import answer_words, check_how, has_cjk
 
 
-@METRICS.register("f1", label="F1")
+@METRICS.register("f1", label="F1", declining=True)
 def token_f1(episode: Episode, gold: Gold) -> float | None:
     """The harmonic mean of word precision and recall against the best-fitting accepted answer.
 
@@ -21,13 +21,13 @@ def token_f1(episode: Episode, gold: Gold) -> float | None:
     Traps: White space separates words, so it says little about Chinese (f1_words does); yes and no are plain words.
     Other Unicode forms of a word (NFD, full width, a soft hyphen, vowel marks) count as different words; f1_words folds them.
     """
-    return best(f1_score, final_answer(episode), gold)
+    return best_or_declining(f1_score, final_answer(episode), gold)
 
 
 _WHOLE = ("yes", "no", "noanswer")
 
 
-@METRICS.register("f1_yes_no", label="F1 (yes/no rule)")
+@METRICS.register("f1_yes_no", label="F1 (yes/no rule)", declining=True)
 def f1_yes_no(episode: Episode, gold: Gold) -> float | None:
     """F1, but 0 if the answer or the accepted one is yes, no or noanswer and the other is not the same.
 
@@ -38,7 +38,7 @@ def f1_yes_no(episode: Episode, gold: Gold) -> float | None:
     Source: HotpotQA, Yang et al. 2018, arXiv:1809.09600; R-Eval, Tu et al. 2024, which uses it as its reward.
     Traps: 'Yes, it is.' scores 0 against 'yes'. R-Eval uses the first accepted answer only.
     """
-    return best(yes_no_score, final_answer(episode), gold)
+    return best_or_declining(yes_no_score, final_answer(episode), gold)
 
 
 def yes_no_score(answer: str, alias: str) -> float:
@@ -53,7 +53,7 @@ def yes_no_score(answer: str, alias: str) -> float:
     return f1_score(answer, alias)
 
 
-@METRICS.register("f1_words", label="F1 (words by language)", check=check_how)
+@METRICS.register("f1_words", label="F1 (words by language)", declining=True, check=check_how)
 def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
     """F1 of the words by the rules of their language: KILT's, but with jieba's words for Chinese.
 
@@ -72,4 +72,4 @@ def f1_words(episode: Episode, gold: Gold, option: str = "") -> float | None:
         how = option or ("jieba" if has_cjk(answer + alias) else "")
         return bag_f1(answer_words(answer, how), answer_words(alias, how))
 
-    return best(score, final_answer(episode), gold)
+    return best_or_declining(score, final_answer(episode), gold)

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from rallebench.core.types import Passage
+
+MODEL_CARD = Path(__file__).with_name("MODEL_CARD.md")
 
 REFUSAL = "I can not answer the question because of the insufficient information in documents."
 """RGB's rejection sentence (Chen et al. 2023, arXiv:2309.01431), recognised by scorers."""

@@ -87,12 +87,12 @@ def read_prompt(request: Generate) -> Task:
         return Task("say", REFUSAL)
     passages, frame = _visible(text, request.evidence)
     if not passages:
-        laid_out = parts(text)
+        open_fetched = parts(text)
         passages = [
-            p for part in laid_out if part.role == "evidence" for p in split_passages(part.text)
+            p for part in open_fetched if part.role == "evidence" for p in split_passages(part.text)
         ]
-        frame_parts = [part for part in laid_out if part.role != "evidence"]
-        passages, frame_parts = _settle_dialogue(passages, frame_parts, laid_out)
+        frame_parts = [part for part in open_fetched if part.role != "evidence"]
+        passages, frame_parts = _settle_dialogue(passages, frame_parts, open_fetched)
     else:
         frame_parts = [p for p in parts(frame) if not _is_rest(p)]
     stated = request.evidence.question.strip() if request.evidence else ""
@@ -187,7 +187,7 @@ def _is_rest(part: Part) -> bool:
 
 
 def _settle_dialogue(
-    passages: list[Passage], frame: list[Part], laid_out: Sequence[Part]
+    passages: list[Passage], frame: list[Part], open_fetched: Sequence[Part]
 ) -> tuple[list[Passage], list[Part]]:
     """Take the last block as the conversation if the instruction mentions one and none is labelled."""
     spoken = any(
@@ -198,7 +198,7 @@ def _settle_dialogue(
         return passages, frame
     blocks = [
         b
-        for p in laid_out
+        for p in open_fetched
         if p.role == "evidence"
         for b in re.split(r"\n\s*\n", p.text)
         if b.strip()

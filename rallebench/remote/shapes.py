@@ -7,9 +7,10 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
+from rallebench.core.live import heading
 from rallebench.core.types import Episode, Hit, Step
 from rallebench.services.jobs import Job
-from rallebench.views.steps import heading, sent_text
+from rallebench.views.steps import sent_text
 
 State = Literal["running", "stopping", "finished", "stopped", "failed"]
 
@@ -84,7 +85,7 @@ def answer_json(episode: Episode) -> AnswerJson:
 
 def _step_json(step: Step) -> StepJson:
     return {
-        "name": heading(step),
+        "name": heading(step.request),
         "sent": sent_text(step),
         "reply": step.reply.text,
         "hits": hits_json(step.reply.hits),

@@ -23,6 +23,8 @@ PARTS: Mapping[str, str] = {
     "in_prompt": "#8b5cf6",
     "without_answers": "#6366f1",
     "unanswerable": "#94a3b8",
+    "declined": "#115e59",
+    "not_declined": "#b45309",
     "retrieved": "#c4b5fd",
     "not_recorded": "#cbd5e1",
     "ACC": "#0f766e",
@@ -43,9 +45,18 @@ INKS = ("#ffffff", "#000000")
 """Text colours on a coloured background: one of the two always has a contrast of at least 4.5."""
 
 
+TOKENS: Mapping[str, str] = {
+    "--ink": "#334155",
+    "--ink3": "#64748b",
+    "--line": "#cbd5e1",
+    "--bg": "#ffffff",
+} | {f"--plot-{number}": colour for number, colour in enumerate(SERIES, 1)}
+"""Colour of a plot by the page's token for it → its value in files."""
+
+
 def series(number: int) -> str:
-    """Return the colour of a series, starting again after the last colour."""
-    return SERIES[number % len(SERIES)]
+    """Return the token of a series, starting again after the last colour."""
+    return f"--plot-{number % len(SERIES) + 1}"
 
 
 def part(key: str) -> str:

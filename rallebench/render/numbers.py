@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -40,14 +40,6 @@ def text(value: Any, format: Format = "score", absent: str = ABSENT) -> str:
     if isinstance(value, int) and format in ("score", "percent"):
         return f"{value:,}"
     return _FORMATS[format](value)
-
-
-def present_points(
-    points: Iterable[tuple[Any, ...]],
-) -> list[tuple[Any, Estimate, tuple[Any, ...]]]:
-    """Return (x, value as an estimate, further parts) of each point that has both x and a value."""
-    means = [(point[0], as_estimate(point[1]) or Estimate(point[1]), point[2:]) for point in points]
-    return [(x, y, more) for x, y, more in means if x is not None and y.value is not None]
 
 
 def interval(

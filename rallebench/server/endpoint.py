@@ -9,11 +9,8 @@ the supported fields; ``answering`` limits the number of requests.
 
 from __future__ import annotations
 
-import asyncio
-import hmac
 import json
 import math
-import os
 import socket
 import time
 import uuid
@@ -21,8 +18,9 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from rallebench.core.errors import BusyError, RalleError, StoppedError, UsageError
-from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal, is_loopback
+from rallebench.core.errors import BusyError, RalleError, StoppedError
+from rallebench.core.hosts import LOOPBACK, Access, HostGuard, HostRefusal
+from rallebench.core.listening import WRONG_KEY, has_key, key_for, serve_until_interrupted
 from rallebench.core.types import Chain, Episode, Generate
 from rallebench.server.answering import RETRY_SECONDS, ChainQueue
 from rallebench.server.completion_request import (
@@ -40,13 +38,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-KEY_VARIABLE = "RALLEBENCH_API_KEY"
 MAX_BODY_BYTES = 4 * 2**20
 CLIENT_CLOSED = 499
 """Status if the client disconnects before the answer; visible only in a proxy's log."""
-
-GRACE_SECONDS = 5
-"""Seconds granted to running answers when the server is interrupted."""
 
 FINISH_REASONS: Mapping[str, str] = {
     "eos": "stop",
@@ -193,13 +187,8 @@ class _Routes:
         self._queues = {name: ChainQueue(name) for name in names}
 
     def _check_key(self, request: Request) -> None:
-        token = request.headers.get("authorization", "").removeprefix("Bearer ").strip()
-        if self._key and not hmac.compare_digest(token.encode(), self._key.encode()):
-            raise RequestError(
-                401,
-                f"The key is wrong; send the one of {KEY_VARIABLE} as a bearer token.",
-                "authentication_error",
-            )
+        if not has_key(request.headers.get("authorization", ""), self._key):
+            raise RequestError(401, WRONG_KEY, "authentication_error")
 
     def close(self) -> None:
         """Stop all answers."""
@@ -365,36 +354,6 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-def key_for(host: str) -> str:
-    """Return the key from the environment. Raises UsageError if other machines could send requests without one."""
-    key = os.environ.get(KEY_VARIABLE, "")
-    if not key and not is_loopback(host):
-        raise UsageError(
-            f"Binding {host} lets others ask: set {KEY_VARIABLE} to a key that they must send, or bind 127.0.0.1."
-        )
-    return key
-
-
-def listening_on(host: str, port: int) -> socket.socket:
-    """Return the listening socket. It is opened before loading, so that a port in use is reported at once. Raises
-    UsageError.
-    """
-    key_for(host)
-    try:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host.strip("[]"), port), family=family)
-    except (OSError, OverflowError) as error:
-        number = getattr(error, "errno", None)
-        reason = (
-            os.strerror(number)
-            if number and number > 0 and not isinstance(error, socket.gaierror)
-            else str(error)
-        )
-        raise UsageError(
-            f"{host}:{port} cannot be listened on ({reason}); choose another port or host."
-        ) from None
-
-
 def serve(
     asking: Asking,
     names: Mapping[str, Chain],
@@ -403,17 +362,5 @@ def serve(
     access: Access = LOOPBACK,
 ) -> None:
     """Serve on a socket until interrupted, then close it. Raises UsageError if ``host`` needs a key."""
-    import uvicorn
-
-    key = key_for(host)
-    app = application(asking, names, key, access)
-
-    class Server(uvicorn.Server):
-        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-            asyncio.get_running_loop().call_later(GRACE_SECONDS, app.state.stop_answers)
-            await super().shutdown(sockets)
-
-    with listening:
-        # uvicorn's own logging setup closes other libraries' handlers, together with their streams.
-        quiet = uvicorn.Config(app, log_config=None, log_level="warning", access_log=False)
-        Server(quiet).run(sockets=[listening])
+    app = application(asking, names, key_for(host), access)
+    serve_until_interrupted(app, listening, app.state.stop_answers)

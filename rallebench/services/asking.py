@@ -10,12 +10,13 @@ from pathlib import Path
 
 from rallebench.chains import chain as chains
 from rallebench.chains.conversation import Rewriter, as_conversation, rewriting
-from rallebench.chains.saved import chain_from_json, chain_to_json, save_version
+from rallebench.chains.saved import chain_from_json, chain_to_json, name_version, save_version
 from rallebench.core.backends import Backends
 from rallebench.core.errors import BackendError, Hint, RalleError, UsageError
-from rallebench.core.events import Operation, Warned, complete
-from rallebench.core.live import Event
+from rallebench.core.events import Operation, Progress, Warned, complete
+from rallebench.core.live import Event, StepStarted, heading
 from rallebench.core.prompts import prompt_text
+from rallebench.core.scoring import Pair, Scorer
 from rallebench.core.types import (
     Chain,
     Episode,
@@ -32,7 +33,7 @@ from rallebench.core.types import (
 )
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.single import answer_one, resume_from, run_one
-from rallebench.environments import ENVIRONMENTS
+from rallebench.environments import environment_entry
 from rallebench.llms import copies
 from rallebench.services.episodes import EpisodeJob, EpisodeRequest, EpisodeState, Trace
 from rallebench.services.jobs import JobManager
@@ -78,7 +79,10 @@ class Asking:
     def reply_cache(self) -> ReplyCache:
         with self._lock:
             if self._reply_cache is None:
-                self._reply_cache = ReplyCache.open(self._workspace.reply_cache)
+                space = self._workspace
+                self._reply_cache = (
+                    ReplyCache(None) if space.read_only else ReplyCache.open(space.reply_cache)
+                )
             return self._reply_cache
 
     @property
@@ -127,6 +131,21 @@ class Asking:
                 flow, backends, qid=question.qid, reply_cache=self.reply_cache, stream=stream
             )
 
+    def judge(self, judge: Scorer, example: Example, episode: Episode) -> Episode | None:
+        """Ask a judge about an answer, loading its models, and return its judgement; None if there is nothing to
+        judge by. Raises RalleError.
+        """
+        flow = judge.flow(Pair(example, episode))
+        if flow is None:
+            return None
+        with self._models.lease(f"the judge {judge.name!r} of a few questions") as lease:
+            backends = complete(lease.load_for(judge.llms, ()))
+            *_, judgement = run_one(
+                flow, backends, qid=example.question.qid, reply_cache=self.reply_cache
+            )
+        assert isinstance(judgement, Episode)
+        return judgement
+
     def answer(self, question: str, answerer: Chain | Agent) -> Operation[Episode]:
         """Answer one question with a chain or an agent, loading everything it uses, including heavy models.
 
@@ -140,10 +159,12 @@ class Asking:
         with self._models.lease("rallebench ask") as lease:
             yield from lease.load_for(flow.llms, flow.retrievers)
             if isinstance(answerer, Chain):
-                *_, episode = self.execute_chain(answerer, query)
+                running = self.execute_chain(answerer, query)
             else:
-                *_, episode = self.run_agent(answerer, query)
-        assert isinstance(episode, Episode)
+                running = self.run_agent(answerer, query)
+            episode = yield from _report_steps(
+                running, len(flow.chain.actions) if flow.chain else None
+            )
         if self.reply_cache_warning:
             yield Warned("", self.reply_cache_warning)
         if episode.error:
@@ -216,7 +237,7 @@ class Asking:
                 f"The workflow {workflow!r} acts in no environment.",
                 hint=Hint("leave-out", "environment"),
             )
-        if retriever and "retriever" not in (ENVIRONMENTS.entry(env).form if env else {}):
+        if retriever and "retriever" not in (environment_entry(env).form if env else {}):
             raise UsageError(
                 f"The workflow {workflow!r} on {env or 'nothing'!r} asks no retriever.",
                 hint=Hint("leave-out", "retriever"),
@@ -250,14 +271,17 @@ class Asking:
             spec = agent.flow
             backends, make_flow = spec.open(_ready(lease, spec.llms, spec.retrievers))
             flow = resume_from(make_flow(question), before)
-            yield from run_one(
-                flow,
-                backends,
-                qid=question.qid,
-                workflow=agent.workflow,
-                reply_cache=self.reply_cache,
-                stream=stream,
-            )
+            try:
+                yield from run_one(
+                    flow,
+                    backends,
+                    qid=question.qid,
+                    workflow=agent.workflow,
+                    reply_cache=self.reply_cache,
+                    stream=stream,
+                )
+            finally:
+                spec.disconnect()
 
     def deeper_hits(self, episode: Episode, depth: int) -> tuple[Hit, ...]:
         """Return the first ``depth`` passages of an episode's last search. If the search cannot be repeated, return
@@ -313,6 +337,25 @@ class Asking:
         path = self._workspace.path / "chains" / f"{name.strip()}.json"
         save_version(named, path)
         return path
+
+    def name_version(self, chain: Chain, label: str) -> None:
+        """Give a version of a saved chain a name; '' removes it. Raises UsageError for a chain that was never saved."""
+        if chain.name not in self._workspace.chain_paths():
+            raise UsageError(
+                f"The chain {chain.name!r} is not saved yet; save it, then name its versions."
+            )
+        name_version(self._workspace.path / "chains", chain, label)
+
+
+def _report_steps(running: Iterator[Event], total: int | None) -> Operation[Episode]:
+    """Yield the start of every step as progress; return the episode. ``total``: number of steps, None if unknown."""
+    with closing(running) as events:  # type: ignore[type-var]
+        for event in events:
+            if isinstance(event, StepStarted):
+                yield Progress("", event.index, total, heading(event.request))
+            elif isinstance(event, Episode):
+                return event
+    raise AssertionError("a flow always ends in an episode")
 
 
 def checked_chain(chain: Chain) -> Chain:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -23,6 +23,21 @@ about 2,000 tokens, which leaves small models room to answer.
 
 Support = tuple[list[Hit], tuple[CitedSentence, ...]]
 State = Literal["running", "done", "stopped", "failed"]
+Mark = Literal["", "right", "wrong"]
+"""A person's judgement of an answer; "" without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The right answers to a question as a person gave them. ``pages``: id → title of the pages that hold them;
+    ``dataset``, ``qid``: the dataset with this question and its id there, '' before it is saved.
+    """
+
+    question: str
+    answers: tuple[str, ...]
+    pages: Mapping[str, str] = field(default_factory=dict)
+    dataset: str = ""
+    qid: str = ""
 
 
 @dataclass(eq=False)
@@ -31,8 +46,8 @@ class Turn:
     it follows.
 
     ``rewriting``: the step that rewrote the question to stand alone; ``steps``: the steps of the chain's actions.
-    ``copies``: True if the answering model only copies from passages. ``support``: sources and citations, once
-    computed. ``hang_up``: stops the answering thread.
+    ``copies``: True if the answering model only copies from passages. ``mark``, ``correction``: a person's judgement.
+    ``support``: sources and citations, once computed. ``hang_up``: stops the answering thread.
     """
 
     chain: Chain
@@ -49,6 +64,8 @@ class Turn:
     activity: str = "Starting …"
     state: State = "running"
     copies: bool = False
+    mark: Mark = ""
+    correction: Correction | None = None
     support: Support | None = field(default=None, repr=False)
     hang_up: Stop = field(default_factory=Stop, repr=False)
 
@@ -95,10 +112,24 @@ class Turn:
         """The passages in the prompt of the answer."""
         return self._support()[0]
 
+    def find_retriever(self, hit: Hit) -> str:
+        """Return the retriever that found a source; '' if it is not known."""
+        for step in reversed(self.steps):
+            if isinstance(step.request, Retrieve) and hit in step.reply.hits:
+                return step.request.retriever
+        return ""
+
     @property
     def cited_sentences(self) -> tuple[CitedSentence, ...]:
         """The sentences of the answer, each with its supporting passages."""
         return self._support()[1]
+
+    @property
+    def cited_pages(self) -> dict[str, str]:
+        """Page id → title of the cited passages."""
+        numbers = {c.number for sentence in self.cited_sentences for c in sentence.citations}
+        passages = (self.sources[number - 1].passage for number in sorted(numbers))
+        return {passage.page_id: passage.title for passage in passages if passage.page_id}
 
     def _support(self) -> Support:
         """Sources and citations, computed once when the turn has finished, because a page redraws all turns
@@ -171,6 +202,10 @@ class Talk:
         self.turns.append(turn)
         self.last = turn
         return turn
+
+    def with_mark(self, mark: Mark) -> tuple[Turn, ...]:
+        """Return the turns of all branches with this mark."""
+        return tuple(turn for turn in self.turns if turn.mark == mark)
 
     def branches(self, turn: Turn) -> list[Turn]:
         """Return this turn and its alternatives at the same position, oldest first."""

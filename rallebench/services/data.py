@@ -5,19 +5,18 @@ combinations.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from rallebench.core import parts
 from rallebench.core.chunking import Chunking
+from rallebench.core.columns import Columns
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
-from rallebench.core.events import Operation, Progress
+from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexRecipe
-from rallebench.core.parts import check_name
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Hit, Json
@@ -26,22 +25,23 @@ from rallebench.corpora.cards import Corpus
 from rallebench.corpora.chunking import choose
 from rallebench.corpora.imported import import_corpus
 from rallebench.corpora.page_names import find_pages
+from rallebench.datasets.edit_history import history_file
 from rallebench.datasets.import_notes import ImportNotes, notes_file, read_notes
-from rallebench.datasets.importing import ImportedDataset, add_record, import_dataset
+from rallebench.datasets.importing import ImportedDataset, import_dataset
 from rallebench.datasets.tasks import SEED
 from rallebench.engine.stored_runs import lost_with_questions
-from rallebench.retrievers import needs_encoder, search_form
-from rallebench.services import uploads
+from rallebench.hub.fetching import Fetched
+from rallebench.retrievers import search_form
+from rallebench.services import hub_sources
+from rallebench.services.index_folders import VerifiedIndex, delete, index_folder, verify
 from rallebench.services.jobs import JobEvent, JobManager, job_pieces
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import (
     changing,
     read_combinations,
-    read_manifest,
 )
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.cache import CacheEntry, cache_entries, delete_stored
-from rallebench.workspace.indexes.checks import search_known, verify_index
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
 from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, kept_vectors
@@ -66,17 +66,6 @@ class Search:
     depth: int = GOLD_DEPTH
 
 
-@dataclass(frozen=True, slots=True)
-class VerifiedIndex:
-    """An index whose files match the build. ``warnings``: passages that a search fails to find."""
-
-    name: str
-    files: int
-    bytes: int
-    seconds: float
-    warnings: tuple[str, ...] = ()
-
-
 class Data:
     """Imports, builds, searches and deletes the data of a workspace. It is stateless, so threads may share it."""
 
@@ -90,21 +79,33 @@ class Data:
     def import_corpus(
         self,
         name: str,
-        source: Path,
+        source: Path | str | Fetched,
         *,
         form: str = "",
+        columns: Columns | None = None,
         page_map: Path | None = None,
         skip_bad: bool = False,
+        encoding: str = "",
     ) -> Iterator[Progress | Corpus]:
         """Import a corpus under a name, yielding progress, then the Corpus; see ``corpora.imported.import_corpus``.
 
-        ``source``: a file, a folder or an archive.
+        ``source``: a file, a folder, an archive, a name of the hub, or files of it.
         """
-        with uploads.open_upload(self._workspace, source) as files:
+        named = yield from hub_sources.fetch_source(source)
+        with hub_sources.open_source(self._workspace, named) as files:
             corpora = self._workspace.corpora
             yield (
                 yield from import_corpus(
-                    corpora, name, files, form=form, page_map=page_map, skip_bad=skip_bad
+                    corpora,
+                    name,
+                    files,
+                    form=form,
+                    columns=columns,
+                    page_map=page_map,
+                    skip_bad=skip_bad,
+                    encoding=encoding,
+                    origin=named.origin if isinstance(named, Fetched) else "",
+                    warnings=named.warnings if isinstance(named, Fetched) else (),
                 )
             )
 
@@ -118,60 +119,40 @@ class Data:
     def import_dataset(
         self,
         name: str,
-        source: Path,
+        source: Path | str | Fetched,
         *,
         form: str = "",
+        columns: Columns | None = None,
         skip_bad: bool = False,
         sample: int = 0,
         seed: int = SEED,
-    ) -> ImportedDataset:
-        """Import a dataset under a name, in full or as a sample; see ``datasets.importing.import_dataset``.
+        encoding: str = "",
+    ) -> Iterator[Progress | ImportedDataset]:
+        """Import a dataset under a name, in full or as a sample, yielding progress, then the ImportedDataset; see
+        ``datasets.importing.import_dataset``.
 
-        ``source``: a file, a folder or an archive. If a field names pages of an imported corpus, these become the
+        ``source``: a file, a folder, an archive, a name of the hub, or files of it. If a field names pages of an imported corpus, these become the
         gold pages.
         """
         find = partial(find_pages, self._workspace.corpora)
-        with uploads.open_upload(self._workspace, source) as files:
-            return import_dataset(
-                self._datasets,
-                name,
-                files,
-                form=form,
-                skip_bad=skip_bad,
-                sample=sample,
-                seed=seed,
-                find_pages=find,
+        named = yield from hub_sources.fetch_source(source)
+        with hub_sources.open_source(self._workspace, named) as files:
+            yield (
+                yield from import_dataset(
+                    self._datasets,
+                    name,
+                    files,
+                    form=form,
+                    columns=columns,
+                    skip_bad=skip_bad,
+                    sample=sample,
+                    seed=seed,
+                    find_pages=find,
+                    encoding=encoding,
+                    origin=named.origin if isinstance(named, Fetched) else "",
+                    warnings=named.warnings if isinstance(named, Fetched) else (),
+                )
             )
-
-    def add_question(
-        self,
-        name: str,
-        question: str,
-        answers: Sequence[str],
-        pages: Mapping[str, str] | None = None,
-        *,
-        source: str = "own",
-    ) -> int:
-        """Add a question to a dataset of the workspace, creating it if needed; return its new number of questions.
-
-        ``answers``: each is right on its own. ``pages``: page id → title of the pages that together hold the answer.
-        ``source``: origin of the question, which begins its id. If UsageError is raised, nothing is written.
-        """
-        answers = [answer.strip() for answer in answers if answer.strip()]
-        if not question.strip() or not answers:
-            missing = "answer" if question.strip() else "question"
-            raise UsageError(f"There is no {missing} to save; type one.")
-        if name in self._workspace.dataset_paths() and name not in self._workspace.own_datasets():
-            raise UsageError(
-                f"The dataset {name!r} does not lie in this workspace, so it cannot be changed; choose another name."
-            )
-        provenance = [
-            {"wikipedia_id": page, "title": title} for page, title in (pages or {}).items()
-        ]
-        output: list[dict[str, Any]] = [{"answer": answer} for answer in dict.fromkeys(answers)]
-        output[0] |= {"provenance": provenance} if provenance else {}
-        record = {"id": source, "input": question.strip(), "output": output}
-        return add_record(self._datasets, name.strip(), record)
 
     def import_notes(self, name: str) -> ImportNotes:
         """Notes on lost and guessed data from a dataset's import, and a sentence if they cannot be read; empty if
@@ -193,6 +174,7 @@ class Data:
         try:
             path.unlink()
             notes_file(path).unlink(missing_ok=True)
+            history_file(path).unlink(missing_ok=True)
         except OSError as error:
             raise UsageError(f"{path} could not be removed: {error.strerror or error}.") from error
         return f"Deleted the dataset {name}. {lost}".strip()
@@ -261,12 +243,13 @@ class Data:
         page_map: Path | None = None,
         parameters: Json | None = None,
         source: Path | None = None,
+        ids: Path | None = None,
     ) -> Iterator[JobEvent | Manifest]:
         """Build an index in the workspace, yielding progress, then the Manifest.
 
         ``corpus``: the name of an imported corpus, or a file or folder. ``form``: the format of its files, '' to detect
         it. ``chunking``: by default to fit the encoder's input. ``parameters``: settings of the index kind. ``source``:
-        vectors of another program, whose rows are the documents. The build runs in its own thread: closing the page
+        vectors of another program, whose rows are the documents; ``ids``: a file with their ids, if the order is another. The build runs in its own thread: closing the page
         does not stop it, and a second request for the same name follows the running build.
         """
         if source is not None and chunking == "default":  # the rows of the source are the documents
@@ -275,8 +258,8 @@ class Data:
         job = self._jobs.submit(
             "build",
             name,
-            (made_of, source),
-            lambda job: build_index(self._workspace.indexes, name, made_of, source=source),
+            (made_of, source, ids),
+            lambda job: build_index(self._workspace.indexes, name, made_of, source=source, ids=ids),
         )
         return job_pieces(job, Manifest)
 
@@ -284,7 +267,7 @@ class Data:
         """Verify the sha256 of every file and search for known passages, as a job."""
         folder = index_folder(self._workspace, name)
         encoders = self._models.encoders
-        job = self._jobs.submit("check", name, folder, lambda job: _verify(folder, encoders))
+        job = self._jobs.submit("check", name, folder, lambda job: verify(folder, encoders))
         return job_pieces(job, VerifiedIndex)
 
     def delete_index(self, name: str) -> str:
@@ -296,7 +279,7 @@ class Data:
             raise UsageError(
                 f"{name!r} is being built or checked now; wait for its end or stop it first."
             )
-        return _delete(self._workspace, folder)
+        return delete(self._workspace, folder)
 
     def _refuse_loaded(self, name: str) -> None:
         if self._models.is_loaded(name) or name in self._models.loading():
@@ -397,36 +380,3 @@ class Data:
 
 def _rank(hits: Sequence[Hit], pages: frozenset[str]) -> int | None:
     return next((rank for rank, hit in enumerate(hits, 1) if hit.passage.page_id in pages), None)
-
-
-# folders of indexes
-
-
-def index_folder(workspace: WorkspaceFolder, name: str) -> Path:
-    """Return the folder of an existing index, even if damaged. Raises NotFoundError."""
-    folder = workspace.indexes / check_name("index", name)
-    if not (folder / "manifest.json").exists():
-        raise NotFoundError(f"There is no built index {name!r} in {workspace.indexes}.")
-    return folder
-
-
-def _verify(folder: Path, encoders: Callable[[str], Any]) -> Operation[VerifiedIndex]:
-    started = time.perf_counter()
-    manifest = read_manifest(folder)
-    yield from verify_index(folder, manifest)
-    yield Progress("", message="searching for known passages")
-    encoder = encoders(manifest.encoder_name) if needs_encoder(manifest.kind) else None
-    warnings = tuple(search_known(folder, manifest, encoder))
-    seconds = time.perf_counter() - started
-    return VerifiedIndex(folder.name, len(manifest.files), manifest.bytes, seconds, warnings)
-
-
-def _delete(workspace: WorkspaceFolder, folder: Path) -> str:
-    """Delete the folder of an index; return a sentence. Raises UsageError if the operating system refuses."""
-    name = folder.name
-    size = sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
-    parts.delete(folder)
-    again = " It is built anew when it is next used." if name in STARTER_INDEXES else ""
-    users = [other for other, entry in workspace.combinations().items() if name in entry.of]
-    broken = f" {', '.join(users)} can no longer be loaded." if users and not again else ""
-    return f"Deleted the index {name} ({size / 1e6:,.1f} MB).{again}{broken}"

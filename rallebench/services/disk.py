@@ -61,7 +61,7 @@ def part_paths(workspace: WorkspaceFolder, name: str) -> tuple[Path, ...]:
         "replies": tuple(replies.with_name(replies.name + end) for end in ("", "-wal", "-shm")),
         "models": (cache / CONVERTED,),
         "pages": (cache / "pages",),
-        "stages": (cache / "stages",),
+        "stages": (workspace.stages,),
     }
     return tuple(path for path in paths[name] if path.exists())
 

@@ -1,154 +1,30 @@
-"""Exchange data with other programs: imports, exports, prediction files, MLflow."""
+"""Exchange runs with other programs: prediction files, exports, MLflow."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from rallebench.analysis import trec
 from rallebench.analysis.agents import logs
 from rallebench.analysis.exporting import FORMS
-from rallebench.analysis.predictions import TREC, import_run
+from rallebench.analysis.prediction_files import RUNS
+from rallebench.analysis.predictions import import_run
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.numbers import plural
 from rallebench.core.readers import naming
 from rallebench.core.report import RunReport
-from rallebench.core.sources import Problem
 from rallebench.core.types import Json
-from rallebench.corpora.cards import Corpus
-from rallebench.datasets.r_eval import ids_that_hold
-from rallebench.datasets.reading import pick_up
-from rallebench.datasets.tasks import SEED
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps.results import open_sweep
-from rallebench.services.data import Data
+from rallebench.services.counted_imports import ImportedCounts
 from rallebench.services.mlflow_model import log_chain
 from rallebench.services.tracking import Tracking, experiment_group
-from rallebench.workspace.environments import import_scholars
 from rallebench.workspace.paths import WorkspaceFolder
-
-
-def pick_questions(dataset: Path, pages: Set[str], number: int) -> tuple[list[Json], int]:
-    """Return the first ``number`` records of a dataset whose gold pages are among ``pages``, and the number of
-    records read.
-
-    Raises BadFileError for a bad row, UsageError if the corpus has no page ids.
-    """
-    return pick_up(dataset, pages, number)
-
-
-@dataclass(frozen=True, slots=True)
-class ImportedCounts:
-    """The counts of an import. ``problems``: the first bad rows; ``counts``: further counts, for tables of scholars.
-
-    ``gold``: for datasets, the counts of gold answers and pages. ``warnings`` and ``notes``: sentences; None if this
-    kind of import has none.
-    """
-
-    name: str
-    rows: int
-    skipped: int = 0
-    problems: tuple[Problem, ...] = ()
-    warnings: tuple[str, ...] | None = None
-    notes: tuple[str, ...] | None = None
-    gold: GoldCounts | None = None
-    counts: Mapping[str, int] = field(default_factory=dict)
-
-    def to_json(self) -> Json:
-        value: dict[str, Any] = {
-            "name": self.name,
-            "rows": self.rows,
-            "skipped": self.skipped,
-            "problems": [asdict(problem) for problem in self.problems],
-        }
-        if self.gold is not None:
-            value["gold"] = asdict(self.gold)
-        for key in ("warnings", "notes"):
-            if (sentences := getattr(self, key)) is not None:
-                value[key] = list(sentences)
-        return {**value, **self.counts}
-
-
-@dataclass(frozen=True, slots=True)
-class GoldCounts:
-    """Numbers of questions with an accepted answer, with a gold page, and with neither."""
-
-    answers: int
-    pages: int
-    neither: int
-
-
-def import_corpus(
-    data: Data,
-    name: str,
-    source: Path,
-    *,
-    form: str = "",
-    page_map: Path | None = None,
-    skip_bad: bool = False,
-) -> Iterator[str | ImportedCounts]:
-    """Import a corpus, yielding progress as sentences and then the counts. For the settings, see
-    ``Data.import_corpus``.
-    """
-    work = data.import_corpus(name, source, form=form, page_map=page_map, skip_bad=skip_bad)
-    for event in work:
-        if not isinstance(event, Corpus):
-            share = f", {event.done / event.total:.0%}" if event.total else ""
-            left = "" if event.seconds_left is None else f", about {event.seconds_left:.0f} s left"
-            yield f"{event.message}{share}{left}"
-            continue
-        if event.passages_without_page:
-            yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
-        problems = tuple(event.problems)
-        warnings = tuple(event.warnings)
-        yield ImportedCounts(event.name, event.passages, event.skipped, problems, warnings)
-
-
-def import_dataset(
-    data: Data,
-    name: str,
-    source: Path,
-    *,
-    form: str = "",
-    skip_bad: bool = False,
-    sample: int = 0,
-    seed: int = SEED,
-) -> tuple[ImportedCounts, str]:
-    """Import a dataset; return its counts, and a sentence about R-Eval's ids or ''. For the settings, see
-    ``Data.import_dataset``.
-    """
-    dataset = data.import_dataset(
-        name, source, form=form, skip_bad=skip_bad, sample=sample, seed=seed
-    )
-    note = ""
-    if dataset.form.startswith("r-eval"):
-        equal, rows = ids_that_hold(source)
-        note = f"The _id of {equal} of {rows} records is the sha256 that R-Eval gives them."
-    summary = ImportedCounts(
-        dataset.name,
-        dataset.questions,
-        dataset.skipped,
-        dataset.problems,
-        dataset.warnings,
-        dataset.notes,
-        GoldCounts(dataset.answers, dataset.pages, dataset.neither),
-    )
-    return summary, note
-
-
-def import_scholar_table(
-    workspace: WorkspaceFolder, name: str, source: Path, *, skip_bad: bool = False
-) -> ImportedCounts:
-    """Import a scholar table. In the result, ``rows`` counts scholars, publications and coauthor relations."""
-    table = import_scholars(workspace, name, source, skip_bad=skip_bad)
-    counts = {kind: getattr(table, kind) for kind in ("scholars", "publications", "coauthors")}
-    rows, problems = sum(counts.values()), tuple(table.problems)
-    return ImportedCounts(table.name, rows, table.skipped, problems, counts=counts)
 
 
 def import_predictions(
@@ -175,16 +51,21 @@ def import_predictions(
         )
     if not dataset:
         raise UsageError("Predictions answer a dataset.", hint=Hint("choose", "dataset"))
-    run, silent = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
+    imported = import_run(workspace, source, dataset, name, form=form, skip_bad=skip_bad)
+    run, silent, problems = imported.run, imported.silent, imported.source.problems
     report = run.report() or RunReport()
     n, without = report.n, report.n_errors
     warning = f"{without} of {n} questions have no prediction; they count as failed."
     if silent:
         warning = (
-            f"{silent} of {n} questions have no line in {source.name}: for a TREC run nothing was retrieved for them, so "
+            f"{silent} of {n} questions have no line in {source.name}: in a run of pages nothing was retrieved for them, so "
             "they score 0, as with trec_eval -c."
         )
-    summary = ImportedCounts(run.name, n - without, without)
+    notes = list(problems.warnings)
+    if problems.count:
+        notes.append(f"{plural(problems.count, 'bad row')} of {source.name} left out.")
+    rows = tuple(problems.first)
+    summary = ImportedCounts(run.name, n - without, without, rows, notes=tuple(notes))
     return summary, warning if without or silent else ""
 
 
@@ -193,7 +74,7 @@ def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
     lines, _ = FORMS[form]
     failed = sum(bool(head.error) for head in run.heads().values())
     warnings = [f"{failed} failed questions are left out."] if failed else []
-    if form == TREC:
+    if form in RUNS:
         silent = trec.without_line(run)
         if silent:
             warnings.append(
@@ -204,7 +85,7 @@ def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
         number = trec.fractional_grades(run)
         counted = plural(number, "grade")
         warnings = [f"{counted} with a fraction, which trec_eval cannot read."] if number else []
-    return lines(run), " ".join(warnings) if form in (TREC, "qrels", "kilt") else ""
+    return lines(run), " ".join(warnings) if form in (*RUNS, "qrels", "kilt", "squad") else ""
 
 
 def score_predictions(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from rallebench.analysis.paired import has_power
+from rallebench.analysis.power import smallest_difference
 from rallebench.core.backends import Backends
 from rallebench.core.costs import CostTotal
 from rallebench.core.errors import RalleError
@@ -41,8 +40,6 @@ FASTER, SLOWER = 0.75, 1.5
 """Factors for the lower and upper bounds, to allow for other loads and other questions."""
 WORDS_RATE = 5_000.0
 """Passages per second when indexing without an encoder on a slow machine."""
-CHANGING = 0.1
-"""Assumed share of questions that two variants answer differently, used for the smallest detectable difference."""
 CACHE_SEARCH_SECONDS = 3.0
 """Maximum seconds to search the reply cache; if it takes longer, the number of cached replies is unknown."""
 RANKED = ("sweep", "batch", "baselines")
@@ -217,22 +214,6 @@ class Forecasts:
         return calls, whole
 
 
-def smallest_difference(questions: int) -> float | None:
-    """Return the smallest difference of two means that this number of questions detects with 80 % power; None if
-    none can be detected. The share CHANGING of the questions is assumed to change their answers, or more if the
-    difference requires it.
-
-    >>> round(smallest_difference(222), 3), smallest_difference(9), smallest_difference(0)
-    (0.059, None, None)
-    """
-    for step in range(1, 1000):
-        difference = step / 1000
-        spread = math.sqrt(max(CHANGING, difference) - difference**2)
-        if has_power(spread / difference, questions):
-            return difference
-    return None
-
-
 def _pilot_time(done: PilotCosts) -> tuple[Seconds | None, float | None, str]:
     """Return the time and dollars measured by a pilot."""
     time_, usd = done.total["seconds"], done.total["usd"]
@@ -272,7 +253,8 @@ def _run_cost(folder: RunFolder) -> RunCost | None:
             return None
         count = own.questions
         by_clock = bool(not report.steps_from_memory and report.n_done and report.seconds)
-        seconds = (report.seconds or 0) / report.n_done if by_clock else own.seconds / count
+        answers = report.n_done * (report.repeats.number if report.repeats else 1)
+        seconds = (report.seconds or 0) / answers if by_clock else own.seconds / count
         flow = flow_identity(stored.spec.workflow, stored.spec.settings)
         usd = None if own.usd is None else own.usd / count
         return RunCost(flow, stored.backends, seconds, usd)

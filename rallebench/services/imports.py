@@ -1,130 +1,63 @@
-"""Import a corpus or a dataset: detect its kind, preview it, import it and build its indexes, all as one job."""
+"""Import a corpus or a dataset: import it and build its indexes as one job. ``import_previews`` shows it before."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
 
 from rallebench.core.chunking import Chunking
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.columns import Columns
+from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.events import Operation, Progress, map_events
 from rallebench.core.parts import check_name
-from rallebench.core.readers import matching_formats
-from rallebench.core.sources import Problem, Problems, Source
-from rallebench.core.types import Passage
-from rallebench.corpora import CORPORA
-from rallebench.corpora.cards import Corpus, imported_corpora
-from rallebench.corpora.chunking import (
-    chunk,
-    default_chunking,
-)
-from rallebench.corpora.imported import holds_documents, import_corpus
-from rallebench.corpora.page_maps import read_page_map
-from rallebench.corpora.page_names import find_pages
-from rallebench.corpora.reading import corpus_form, read_corpus
-from rallebench.datasets import DATASETS
+from rallebench.corpora.cards import Corpus
+from rallebench.corpora.imported import import_corpus
 from rallebench.datasets.importing import ImportedDataset
-from rallebench.datasets.kilt import examples
-from rallebench.datasets.reading import dataset_form, records
-from rallebench.datasets.survey import (
-    GoldCount,
-    PageFinder,
-    Survey,
-    named_pages,
-    sentences,
-    survey,
-    with_pages,
-)
+from rallebench.hub.fetching import Fetched
 from rallebench.services import uploads
 from rallebench.services.data import Data, DefaultChunking
+from rallebench.services.import_previews import ImportKind
 from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.indexes.build import build_index
-from rallebench.workspace.indexes.reading import long_rows, recorded_long_passages
+from rallebench.workspace.indexes.reading import recorded_long_passages
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
 from rallebench.workspace.paths import WorkspaceFolder
-
-ImportKind = Literal["corpus", "dataset", "both"]
-ROWS, MAX_ROWS = 8, 2000
-"""Maximum number of rows shown in a preview, and of rows read to find them and their problems."""
-
-MOST_MEASURED = 500
-"""Maximum number of passages whose tokens a preview counts."""
-
-MOST_PASSAGES = 100_000
-"""Maximum number of passages, over all imported corpora, in which a preview looks up pages."""
 
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 """Retrieval method that an import can build → kind of index. A hybrid fuses both."""
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
-    """The first rows of a corpus or a dataset as they would be imported, and the bad rows among them.
-
-    ``rows``: Passages or Examples. ``read``: number of rows examined; ``ended``: True if these are all; ``seen``:
-    number of readable rows. ``warnings``: gold answers or text that may be lost; ``notes``: forms of gold answers
-    that were recognised.
-    """
-
-    form: str
-    rows: tuple[Any, ...]
-    problems: tuple[Problem, ...]
-    bad: int
-    read: int
-    ended: bool
-    seen: tuple[Any, ...] = field(default=(), repr=False)
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-MOST_COUNTED = 10_000
-"""Maximum number of files and folders to count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """The previews of ``source``. Unless it can be imported as either, one of ``corpus`` and ``dataset`` is None."""
+class QuestionFile:
+    """A file of questions about a corpus, imported after it. ``columns``: role → column of a table."""
 
     source: Path
-    kind: ImportKind
-    corpus: Preview | None
-    dataset: Preview | None
-
-    @property
-    def files(self) -> int | None:
-        """Number of files in a folder; None for a single file or a folder with too many to count."""
-        if self.source.is_file():
-            return None
-        paths = list(islice(self.source.rglob("*"), MOST_COUNTED))
-        return sum(path.is_file() for path in paths) if len(paths) < MOST_COUNTED else None
-
-    @property
-    def name(self) -> str:
-        """A name derived from the source's name."""
-        return re.sub(r"[^\w.-]+", "-", self.source.name.split(".")[0]).strip("-.") or "import"
+    form: str = ""
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRequest:
     """The source of an import, its name, and the indexes to build. ``indexes``: any of ``bm25``, ``dense``,
-    ``hybrid``.
+    ``hybrid``; ``hub``: the files of the hub behind the source; ``questions``: a file of questions about the corpus.
     """
 
     name: str
     source: Path
     kind: ImportKind
     form: str = ""
+    columns: Columns | None = None
     page_map: Path | None = None
     skip_bad: bool = False
+    encoding: str = ""
     chunking: Chunking | DefaultChunking | None = "default"
     indexes: tuple[str, ...] = ()
     encoder: str = "minilm"
+    hub: Fetched | None = None
+    questions: QuestionFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,119 +71,6 @@ class ImportResult:
     indexes: tuple[str, ...] = field(default=())
     passages: int = 0
     long: str = ""
-
-
-def look(
-    source: Path,
-    *,
-    kind: str = "",
-    form: str = "",
-    page_map: Path | None = None,
-    corpora: Path | None = None,
-) -> Looked:
-    """Preview a file or folder; ``kind`` and ``form`` are detected unless given. ``corpora``: the imported corpora
-    whose pages the questions may name. Raises RalleError for a bad source.
-    """
-    if not source.exists():
-        raise NotFoundError(f"{source} does not exist; check the path.")
-    errors = []
-    corpus = dataset = None
-    if kind != "dataset" and form not in set(DATASETS.names()) - set(CORPORA.names()):
-        try:
-            corpus = preview_corpus(source, form, page_map)
-        except RalleError as error:
-            errors.append(error)
-    if kind != "corpus" and form not in set(CORPORA.names()) - set(DATASETS.names()):
-        try:
-            if source.is_file() or kind == "dataset" or _names_questions(source):
-                dataset = preview_questions(source, form, corpora)
-        except RalleError as error:
-            errors.append(error)
-    if kind in ("corpus", "dataset"):
-        if errors:
-            raise errors[0]
-        return Looked(source, kind, corpus, dataset)  # type: ignore[arg-type]
-    has_text, has_questions = bool(corpus and corpus.rows), bool(dataset and dataset.rows)
-    if has_questions and (source.is_file() or not has_text):
-        return Looked(source, "dataset", None, dataset)
-    if has_questions:
-        return Looked(source, "both", corpus, dataset)
-    if corpus is None and errors:
-        raise errors[0]
-    return Looked(source, "corpus", corpus, None)
-
-
-def preview_corpus(source: Path, form: str = "", page_map: Path | None = None) -> Preview:
-    """Preview the first passages of a corpus. Raises UsageError if nothing can be read."""
-    form = form or corpus_form(source)
-    pages = read_page_map(page_map) if page_map else None
-    read = Source(source, Problems(skip=True, refuse_empty=True))
-    return _preview(form, read_corpus(source, pages, form=form, source=read), read)
-
-
-def preview_questions(source: Path, form: str = "", corpora: Path | None = None) -> Preview:
-    """Preview the first questions of a dataset, with the pages of ``corpora`` that they name. Raises UsageError if
-    nothing can be read.
-    """
-    form = form or dataset_form(source)
-    read = Source(source, Problems(skip=True))
-    surveyed = survey(read, form, MAX_ROWS) or Survey()
-    find = _page_finder(corpora) if corpora else None
-    chosen = named_pages(surveyed, find) if find else None
-    rows = examples(read, with_pages(records(read, form), chosen or ()))
-    preview = _preview(form, rows, read)
-    golds = [example.gold for example in preview.seen]
-    answers, pages = sum(bool(g.answers) for g in golds), sum(bool(g.pages) for g in golds)
-    warnings, notes = sentences(surveyed, GoldCount(len(golds), answers, pages), chosen)
-    return replace(preview, warnings=(*preview.warnings, *warnings), notes=tuple(notes))
-
-
-def _page_finder(corpora: Path) -> PageFinder | None:
-    """Return a lookup of pages by name; None if the corpora are too large to read for a preview."""
-    passages = sum(card.passages for card in imported_corpora(corpora).values())
-    return partial(find_pages, corpora) if passages <= MOST_PASSAGES else None
-
-
-def _preview(form: str, rows: Iterator[Any], read: Source) -> Preview:
-    first: list[Any] = []
-    with suppress(UsageError):  # if all rows are bad, the preview shows them
-        first = list(islice(rows, MAX_ROWS))
-    problems, count = read.problems, len(first)
-    ended, looked = count < MAX_ROWS, count + problems.count
-    begin, bad = tuple(first[:ROWS]), tuple(problems.first)
-    warnings = tuple(problems.warnings)
-    return Preview(form, begin, bad, problems.count, looked, ended, tuple(first), warnings)
-
-
-def _names_questions(source: Path) -> bool:
-    return any(matching_formats(DATASETS, source))
-
-
-def long_sentence(preview: Preview, chunking: Chunking | None, encoder: str) -> str:
-    """Return a warning, with a remedy, if some of the first passages are longer than the encoder reads; otherwise
-    ''.
-    """
-    pieces = chunk(preview.seen, chunking)
-    rows = [passage for passage, _ in islice(pieces, MOST_MEASURED)]
-    whole = preview.ended and next(pieces, None) is None
-    long = long_rows(encoder, rows)
-    if long is None or not long.longer:
-        return ""
-    of = "" if whole else " These are the first; there are more."
-    mend = "Cut them into chunks." if chunking is None else "Choose smaller chunks."
-    return f"{long.sentence}{of} {mend}"
-
-
-def chunking_of_preview(preview: Preview, encoder: str) -> Chunking | None:
-    """Return the default chunking of the previewed corpus."""
-    return default_chunking(encoder) if holds_documents(Path(), preview.form) else None
-
-
-def first_chunks(
-    rows: Iterable[Passage], chunking: Chunking | None
-) -> list[tuple[Passage, tuple[int, int] | None]]:
-    """Return the first six passages of the index to be built, each with its place in its document."""
-    return list(islice(chunk(rows, chunking), 6))
 
 
 def index_names(request: ImportRequest) -> dict[str, str]:
@@ -294,14 +114,12 @@ def _perform(
     corpus = dataset = None
     if request.kind != "dataset":
         corpus = yield from _corpus(workspace, request)
-    if request.kind != "corpus":
-        yield Progress("dataset", message=f"reading the questions of {request.source.name}")
-        form = request.form if request.kind == "dataset" else ""
-        dataset = data.import_dataset(
-            request.name, request.source, form=form, skip_bad=request.skip_bad
-        )
+    if request.kind != "corpus" or request.questions:
+        dataset = yield from _dataset(data, request)
     indexes = (yield from _indexes(workspace, data, request)) if corpus else ()
     uploads.forget(workspace, request.source)
+    if request.questions:
+        uploads.forget(workspace, request.questions.source)
     manifests = workspace.manifests()
     built = [manifests[name] for name in indexes if name in manifests]
     passages = built[0].passages if built else 0
@@ -320,12 +138,42 @@ def _corpus(workspace: WorkspaceFolder, request: ImportRequest) -> Operation[Cor
         request.name,
         request.source,
         form=request.form if request.kind == "corpus" else "",
+        columns=request.columns if request.kind == "corpus" else None,
         page_map=request.page_map,
         skip_bad=request.skip_bad,
+        encoding=request.encoding,
+        origin=request.hub.origin if request.hub else "",
+        warnings=request.hub.warnings if request.hub else (),
     )
     corpus = yield from map_events(importing, lambda event: replace(event, task="corpus"))
-    yield Progress("corpus", message=f"{corpus.passages:,} passages read")
+    noun = "documents" if corpus.form == "folder" else "passages"
+    yield Progress("corpus", message=f"{corpus.passages:,} {noun} read")
     return corpus
+
+
+def _dataset(data: Data, request: ImportRequest) -> Operation[ImportedDataset | None]:
+    """Import the questions: of the source itself, or of the file about the corpus."""
+    separate = request.questions
+    source = separate.source if separate else request.source
+    form, columns = (request.form, request.columns) if request.kind == "dataset" else ("", None)
+    if separate:
+        form, columns = separate.form, separate.columns
+    yield Progress("dataset", message=f"reading the questions of {source.name}")
+    importing = data.import_dataset(
+        request.name,
+        source if separate else request.hub or source,
+        form=form,
+        columns=columns,
+        skip_bad=request.skip_bad,
+        encoding=request.encoding,
+    )
+    dataset = None
+    for event in importing:
+        if isinstance(event, ImportedDataset):
+            dataset = event
+        else:
+            yield replace(event, task="dataset")
+    return dataset
 
 
 def _indexes(

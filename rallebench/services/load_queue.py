@@ -126,8 +126,12 @@ class LoadQueue:
             self.outcomes.pop(load.name, None)
 
     def end(self, load: LoadJob, error: BaseException | None) -> bool:
-        """Remove a load from the queue; return False if a newer load of its name has replaced it."""
+        """Remove a load from the queue; return False if a newer load of its name has replaced it.
+
+        A load that ended before its turn no longer delays those behind it.
+        """
         with self._lock:
+            self._leave(load)
             if self._loading.get(load.name) is not load:
                 return False
             del self._loading[load.name]

@@ -13,14 +13,20 @@ from functools import partial
 from rallebench.checkpoints.packages import are_importing
 from rallebench.core.backends import Backends
 from rallebench.core.entries import Combination, LLMEntry
-from rallebench.core.errors import Hint, NotFoundError, RalleError, StoppedError, UsageError
+from rallebench.core.errors import (
+    Hint,
+    NotFoundError,
+    RalleError,
+    ReadOnlyError,
+    StoppedError,
+    UsageError,
+)
 from rallebench.core.events import Operation, Progress
 from rallebench.core.memory import size
 from rallebench.core.parts import delete
 from rallebench.core.stopping import Stop
 from rallebench.core.versions import imported_module
 from rallebench.encoders.references import encoder_need, quantizations
-from rallebench.engine.cost import llm_prices
 from rallebench.llms import LLMS
 from rallebench.retrievers.composites import needs
 from rallebench.services import libraries, model_entries
@@ -100,13 +106,15 @@ class ModelManager:
                 f"The language model {name!r} is not loaded.", hint=Hint("load", name)
             )
 
+    def asks_model(self, retriever: str) -> bool:
+        """Return whether a search with this retriever asks a language model. Raises UsageError for an unknown one."""
+        entry = self._workspace.retriever(retriever)
+        parts = needs(entry) if entry else []
+        return any(kind != "retriever" or self.asks_model(part) for part, kind in parts)
+
     def memory(self, names: Iterable[str]) -> Footprint:
         """Return the memory of loaded models and indexes; see ``LoadedTable.footprint``."""
         return self._table.footprint(names)
-
-    def prices(self) -> dict[str, dict[str, float] | None]:
-        """Loaded language model → US dollars per million ``prompt`` and ``completion`` tokens; None if unknown."""
-        return llm_prices(self.backends.llms)
 
     def prices_of_use(self) -> dict[str, Mapping[str, float] | None]:
         """Language model of the workspace → its ``price_of_use``."""
@@ -184,6 +192,10 @@ class ModelManager:
             load = self.queue.get(name)
             if load is None:
                 is_llm = kind == "language model"
+                if is_llm and self._workspace.read_only:
+                    raise ReadOnlyError(
+                        f"{name!r} is a language model, and this program is read-only: it asks no model."
+                    )
                 entry = self._workspace.llm(name) if is_llm else self._workspace.retriever(name)
                 parts = needs(entry) if isinstance(entry, Combination) else []
                 load = LoadJob(name, kind, entry, parts, beside)

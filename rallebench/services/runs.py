@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rallebench.core.errors import RalleError, StoppedError, UsageError
-from rallebench.core.events import Operation, Warned
+from rallebench.core.deciding import Decided, Decision
+from rallebench.core.errors import BadFileError, RalleError, StoppedError, UsageError
+from rallebench.core.events import Operation, Progress, Warned
 from rallebench.core.own_folders import list_files
-from rallebench.core.runs import PreparedRun, RunResult
+from rallebench.core.runs import DatasetRef, PreparedRun, RunResult
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
 from rallebench.engine.metric_choice import choose_metrics, stored_metrics
 from rallebench.engine.run_files import RunDescription
+from rallebench.engine.run_marks import RunMarks, checked_note, checked_tags, write_marks
 from rallebench.engine.score import stored_examples
 from rallebench.engine.store import LONGEST_TITLE, RUN, RunFolder, list_runs
 from rallebench.experiments.prepared_run import prepare_run
@@ -28,6 +31,7 @@ from rallebench.workspace.flows import (
     chain_flow,
     prepare_agent,
 )
+from rallebench.workspace.references import forget_run, set_reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +71,53 @@ class Runs:
         heavy: bool = True,
         on_open: Callable[[RunFolder], None] = lambda folder: None,
     ) -> Operation[RunResult]:
-        """Run a benchmark in the calling thread.
+        """Run a benchmark in the calling thread; one with a stopping rule ends once it is decided.
 
         ``lease``: the lease of a larger work that this run belongs to; the run's models then stay loaded with it.
         ``heavy``: also load models that may take gigabytes. ``on_open``: called with the run's folder.
         """
+        for sentence in prepared.warnings:
+            yield Warned("", sentence)
         with self._models.lease(f"the run {prepared.name!r}") as own:
             context = EngineContext(self._parts, lease or own, heavy=heavy)
+            if prepared.request.stopping is not None:
+                return (yield from self._until_decided(prepared, context, on_open))
             return (yield from execute(prepared.request, context, prepared.options, on_open))
 
-    def rescore(self, name: str, metrics: Sequence[str] = ()) -> Operation[RunResult]:
-        """Add ``metrics``, including judges, to a stored run; no judge is asked about the same answer twice."""
+    def _until_decided(
+        self, prepared: PreparedRun, context: EngineContext, on_open: Callable[[RunFolder], None]
+    ) -> Operation[RunResult]:
+        """Let a run grow by whole articles until its stopping rule decides or all questions are asked."""
+        from rallebench.experiments.until_decided import looks, watch_runs
+
+        request, options = prepared.request, prepared.options
+        rule, examples = request.stopping, request.examples
+        assert rule is not None
+        base = self.open(rule.against)
+        before = len(self.open(request.name).records()) if self.exists(request.name) else 0
+        for count in looks(examples, options.batch_size):
+            if count < before:
+                continue
+            part = replace(request, examples=examples[:count])
+            result = yield from execute(part, context, replace(options, track=False), on_open)
+            options = replace(options, resume=True)
+            if result.stopped:
+                return result
+            folder = self.open(request.name)
+            decided = Decided(rule, watch_runs(folder, base, rule))
+            if report := folder.report():
+                folder.write_report(replace(report, decided=decided))
+            yield Progress(request.label, count, len(examples), str(decided))
+            if decided.outcome is not Decision.OPEN:
+                break
+        return (yield from execute(part, context, replace(options, track=prepared.options.track)))
+
+    def rescore(
+        self, name: str, metrics: Sequence[str] = (), budget: SpendingLimit | None = None
+    ) -> Operation[RunResult]:
+        """Add ``metrics``, including judges, to a stored run; no judge is asked about the same answer twice.
+        ``budget``: the spending limit of its judges.
+        """
         run = self.open(name)
         own, judges = split_judges(metrics, self._workspace.llm_mark)
         examples = stored_examples(run)
@@ -85,7 +125,8 @@ class Runs:
         chosen = choose_metrics([*stored_metrics(run), *own], examples, dataset)
         check_sources(judges, examples, dataset)
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
-            return (yield from rescore(run, chosen, judges, EngineContext(self._parts, lease)))
+            context = EngineContext(self._parts, lease)
+            return (yield from rescore(run, chosen, judges, context, budget))
 
     def start(self, prepared: PreparedRun) -> Job:
         """Run a benchmark as a job. Raises UsageError if one of that name is running."""
@@ -113,8 +154,6 @@ class Runs:
         self._folders.pop(job.name, None)
         job.stop_by(lambda: None)  # a run stops after its current batch and is scored
         with lease:
-            for sentence in prepared.warnings:
-                yield Warned("", sentence)
             result = yield from self.run(prepared, lease, heavy=False, on_open=on_open)
         if result.stopped:
             raise StoppedError(f"The run {job.name!r} was stopped; resume it to continue.")
@@ -133,21 +172,46 @@ class Runs:
             RunFolder.open(self._workspace.runs, name).ask_to_stop()
 
     def resume(self, name: str) -> PreparedRun:
-        """Return the benchmark that continues an existing run, as its folder describes it."""
+        """Return the benchmark that continues an existing run, as its folder describes it. If its dataset was changed or
+        deleted since, the run continues with the questions that it began with.
+        """
         folder = RunFolder.open(self._workspace.runs, name)
         stored = folder.description()
         agent = self._remake_agent(stored)
-        return prepare_run(
+        own, rule = self._earlier_questions(folder, stored), stored.stopping
+        prepared = prepare_run(
             self._workspace,
             agent.flow if agent else chain_flow(_require_chain(folder, stored)),
-            stored.dataset_source,
+            stored.dataset if own else stored.dataset_source,
+            examples=own,
             metrics=stored.metrics,
             name=name,
             batch_size=stored.batch_size,
             seed=stored.spec.seed,
             resume=True,
-            may_grow=True,
+            may_grow=rule is None,
+            limit=stored.spec.limit if rule else None,
+            sampled=rule is not None and stored.is_sampled,
         )
+        if not own and rule:
+            from rallebench.experiments.until_decided import ask_until_decided
+
+            return ask_until_decided(prepared, self.open(rule.against), rule)
+        if not own:
+            return prepared
+        ref = DatasetRef(stored.dataset, stored.dataset_file, stored.dataset_sha256)
+        request = replace(prepared.request, dataset=ref, examples=own, stopping=rule)
+        sentence = f"The dataset {stored.dataset} changed since this run began; the run asks and scores the questions that it began with."
+        return replace(prepared, request=request, warnings=(*prepared.warnings, sentence))
+
+    def _earlier_questions(self, folder: RunFolder, stored: RunDescription) -> tuple[Example, ...]:
+        """Return the questions of a run whose dataset is not the same any more; () if it is."""
+        sha256 = ""
+        with suppress(RalleError, OSError):
+            sha256 = self._workspace.dataset_ref(stored.dataset_source).sha256
+            if not sha256:  # a folder, whose records count
+                return ()
+        return () if sha256 == stored.dataset_sha256 else tuple(stored_examples(folder))
 
     def _remake_agent(self, stored: RunDescription) -> Agent | None:
         """Rebuild the agent of a stored run; None for a run of a chain."""
@@ -198,8 +262,17 @@ class Runs:
             )
         run.set_title(title)
 
+    def mark(self, name: str, tags: Iterable[str], note: str) -> None:
+        """Replace the tags and the note of a run. Raises UsageError."""
+        write_marks(self.open(name), RunMarks(checked_tags(tags), checked_note(note)))
+
+    def star(self, name: str, starred: bool = True) -> None:
+        """Make a run the reference run of its dataset, in place of any other, or remove its star. Raises UsageError."""
+        dataset = self.open(name).description().dataset
+        set_reference(self._workspace.path, dataset, name if starred else "")
+
     def delete(self, name: str) -> None:
-        """Move a run to the bin. Raises UsageError if it is running."""
+        """Move a run to the bin, without its star. Raises UsageError if it is running."""
         run = self.open(name)
         if run.state().is_active:
             raise UsageError(f"The run {name!r} is running; stop it before you delete it.")
@@ -210,6 +283,8 @@ class Runs:
                 f"The bin holds another run {name!r}; empty the bin, or bring that run back first."
             )
         os.rename(run.path, folder / name)
+        with suppress(BadFileError):
+            forget_run(self._workspace.path, name)
 
     def restore(self, name: str) -> None:
         """Restore a run from the bin. Raises UsageError."""

@@ -1,7 +1,7 @@
 """Conversations on disk, one file per browser window, so that they survive a restart.
 
 ``<workspace>/conversations/<window>.json`` holds the turns of each conversation in the order they were asked. Each
-turn has its chain, the number of the previous turn, and its steps as in an episode.
+turn has its chain, the number of the previous turn, its steps as in an episode, and a person's mark and correction.
 """
 
 from __future__ import annotations
@@ -27,7 +27,15 @@ from rallebench.engine.record import (
     step_from_json,
     step_to_json,
 )
-from rallebench.services.conversations import State, Talk, Turn, history, path_to
+from rallebench.services.conversations import (
+    Correction,
+    Mark,
+    State,
+    Talk,
+    Turn,
+    history,
+    path_to,
+)
 from rallebench.workspace.paths import WorkspaceFolder
 
 FORMAT = "rallebench-conversations/1"
@@ -38,28 +46,37 @@ WINDOW = re.compile(r"[0-9a-f]{32}")
 log = logging.getLogger(__name__)
 
 
-def save(workspace: WorkspaceFolder, window: str, talks: Sequence[Talk]) -> None:
-    """Save the conversations of a window; if there are none, delete the file. A disk error is only logged and ends
-    no conversation.
+def save(workspace: WorkspaceFolder, window: str, talks: Sequence[Talk]) -> str:
+    """Save the conversations of a window; if there are none, delete the file. A disk error ends no conversation: it is logged,
+    and returned as a sentence.
     """
-    if not WINDOW.fullmatch(window):
-        return
-    path, begun = _file(workspace, window), [_talk_to_json(talk) for talk in talks if talk.turns]
+    if workspace.read_only or not WINDOW.fullmatch(window):
+        return ""
+    path = _file(workspace, window)
     try:
-        if begun:
+        if any(talk.turns for talk in talks):
             path.parent.mkdir(parents=True, exist_ok=True)
-            write_json(path, {"format": FORMAT, "conversations": begun})
+            write_json(path, to_json(talks))
         else:
             path.unlink(missing_ok=True)
     except (RalleError, OSError) as error:
         reason = disk_error(path, error) if isinstance(error, OSError) else error
         log.warning("The conversation was not saved: %s", reason)
+        return f"The conversation was not saved: {reason}"
+    return ""
+
+
+def to_json(talks: Sequence[Talk]) -> dict[str, Any]:
+    """Return conversations in the form of a window's file, without those that have no turn."""
+    begun = [_talk_to_json(talk) for talk in talks if talk.turns]
+    return {"format": FORMAT, "conversations": begun}
 
 
 def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
     """Return the conversations of a window, newest first; [] if none were saved.
 
-    If a conversation is damaged, its file is set aside; the other conversations in it are still returned.
+    If a conversation is damaged, its file is set aside, except in a read-only workspace; the other conversations in
+    it are still returned.
     """
     path = _file(workspace, window)
     if not WINDOW.fullmatch(window) or not path.exists():
@@ -68,13 +85,13 @@ def load(workspace: WorkspaceFolder, window: str) -> list[Talk]:
     try:
         values = parse(read_sealed(path, MEND), StoredTalks, path, MEND).conversations
     except (RalleError, OSError):
-        _set_aside(path, talks)
+        _set_aside(workspace, path, talks)
         return talks
     for value in values:
         with suppress(RalleError, OSError, *DAMAGE):
             talks.append(_read_talk(parse(value, StoredTalk, path, MEND)))
     if len(talks) < len(values):
-        _set_aside(path, talks)
+        _set_aside(workspace, path, talks)
         save(workspace, window, talks)
     return talks
 
@@ -87,7 +104,9 @@ def damage_note(workspace: WorkspaceFolder, window: str) -> str:
     return f"A conversation was damaged by another program and is kept in {aside}; remove that file, or mend it and name it .json."
 
 
-def _set_aside(path: Path, talks: Sequence[Talk]) -> None:
+def _set_aside(workspace: WorkspaceFolder, path: Path, talks: Sequence[Talk]) -> None:
+    if workspace.read_only:
+        return
     aside = path.with_suffix(".damaged")
     rest = f" {len(talks)} of its conversations are whole and stay." if talks else ""
     log.warning("%s was damaged by another program; it is now %s.%s", path, aside.name, rest)
@@ -109,6 +128,8 @@ class StoredTurn:
     rewriting: Json | None
     steps: tuple[Json, ...]
     episode: Json | None
+    mark: Mark = ""
+    correction: Correction | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +174,18 @@ def _turn_to_json(turn: Turn) -> dict[str, Any]:
         "rewriting": turn.rewriting and step_to_json(turn.rewriting),
         "steps": [step_to_json(step) for step in turn.steps],
         "episode": episode and episode_to_json(episode),
+        "mark": turn.mark,
+        "correction": turn.correction and _correction_to_json(turn.correction),
+    }
+
+
+def _correction_to_json(correction: Correction) -> dict[str, Any]:
+    return {
+        "question": correction.question,
+        "answers": list(correction.answers),
+        "pages": dict(correction.pages),
+        "dataset": correction.dataset,
+        "qid": correction.qid,
     }
 
 
@@ -186,4 +219,6 @@ def _read_turn(stored: StoredTurn, number: int, before: Turn | None) -> Turn:
         error=stored.error,
         state="stopped" if stored.state == "running" else stored.state,
         copies=stored.copies,
+        mark=stored.mark,
+        correction=stored.correction,
     )

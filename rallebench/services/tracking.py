@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Union
 
-from rallebench.core.errors import RalleError
+from rallebench.analysis.baselines import LABELS
+from rallebench.core.errors import BadFileError, RalleError
 from rallebench.core.experiment_reports import (
     BaselinesReport,
     ExperimentReport,
@@ -16,9 +18,10 @@ from rallebench.core.experiment_reports import (
     VariantResult,
 )
 from rallebench.core.report import Estimate, RunReport
-from rallebench.core.types import Episode
+from rallebench.core.run_titles import first_chains, is_generated, plain_label, run_title
+from rallebench.core.types import Chain, Episode
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import RunFolder, list_runs
 from rallebench.experiments.baselines import baseline_name
 from rallebench.services.models import ModelManager
 from rallebench.tracking.groups import Group
@@ -55,18 +58,30 @@ class Tracking:
         )
 
     def log_run(self, folder: RunFolder) -> str:
-        """Log a run to MLflow with its failure waterfall; return its MLflow id. Raises RalleError."""
-        from rallebench.analysis.waterfall import lost_counts
+        """Log a run to MLflow with its title and its failure waterfall; return its MLflow id. Raises RalleError."""
+        from rallebench.analysis.waterfall import quick_waterfall
         from rallebench.tracking.runs import log_run
 
-        stages = lost_counts(folder, self._workspace)
-        return log_run(folder.path, **self._store, waterfall=stages, page=self.page)
+        title, waterfall = self._title(folder), quick_waterfall(folder, self._workspace)
+        return log_run(folder.path, **self._store, title=title, waterfall=waterfall, page=self.page)
+
+    def _title(self, folder: RunFolder) -> str:
+        """Return the title of a run on our page."""
+        run = folder.description()
+        first: Mapping[str, Chain] = {}
+        if run.chain is not None and is_generated(folder.name):
+            first = first_chains(_chains(self._workspace))
+        before = first.get(run.chain.name) if run.chain else None
+        own = ""
+        with suppress(BadFileError):
+            own = folder.title()
+        return run_title(folder.name, run.dataset, run.chain, before, own)
 
     def log_group(self, group: Group) -> str:
         """Log several runs below one parent run; return the parent's id. Raises RalleError."""
         from rallebench.tracking.groups import log_group
 
-        return log_group(group, **self._store, page=self.page)
+        return log_group(group, lambda path: self.log_run(RunFolder(path)), **self._store)
 
     def track_experiment(self, report: ExperimentReport, kind: str) -> str:
         """Log an experiment's runs below one parent; return '' or one sentence explaining a failure."""
@@ -80,7 +95,7 @@ class Tracking:
         """Log one episode of ``develop`` or ``chat`` as an MLflow trace; returns at once and never fails."""
         from rallebench.tracking.live import trace_later
 
-        prices = self._models.prices()
+        prices = self._models.prices_of_use()
         trace_later(episode, question, **self._store, source=source, prices=prices)
 
     def start_mlflow(self, run: RunFolder | None = None) -> Iterator[str]:
@@ -104,6 +119,14 @@ class Tracking:
             yield server.url + address_of_run(read_link(run.path))
         else:
             yield server.url + address_of_all(**self._store)
+
+
+def _chains(workspace: WorkspaceFolder) -> Iterator[tuple[str, str, Chain | None]]:
+    """Yield (time of creation, name, chain) of all runs, including those in the bin."""
+    for run in (*list_runs(workspace.runs), *list_runs(workspace.run_bin)):
+        with suppress(RalleError):
+            described = run.description()
+            yield described.created, run.name, described.chain
 
 
 def _try_logging(log: Callable[[], str], complete: str) -> str:
@@ -148,6 +171,7 @@ def _group_baselines(workspace: WorkspaceFolder, report: BaselinesReport) -> Gro
         [workspace.runs / name for name in report.lines.values()],
         verdict=f"Baselines of the run {report.run}.",
         rows=_even(rows),
+        labels={name: LABELS.get(column, column) for column, name in report.lines.items()},
     )
 
 
@@ -169,6 +193,7 @@ def _group_parts(workspace: WorkspaceFolder, report: SuiteReport) -> Group:
         [workspace.runs / part.run for part in report.parts],
         verdict=" ".join([f"Suite {report.suite}.", *report.notes[:MOST_NOTES]]),
         rows=_even(rows),
+        labels={part.run: plain_label(part.label) for part in report.parts},
         files=[ExperimentStore(workspace.path).folder(report.name) / REPORT],
     )
 
@@ -188,6 +213,7 @@ def _group_variants(workspace: WorkspaceFolder, report: RankingReport, kind: str
         best=names[0] if report.metric or len(names) == 1 else "",
         verdict=report.verdict,
         rows=_even(rows),
+        labels={row.run: plain_label(row.variant) for row in report.variants},
     )
 
 

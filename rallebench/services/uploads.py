@@ -10,14 +10,16 @@ import time
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from rallebench.core.archives import unpacking
+from rallebench.core.archives import MAX_RATIO, MAX_UNPACKED, unpacking
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.files import disk_error
-from rallebench.core.sources import MAX_RATIO, MAX_UNPACKED
+from rallebench.core.streams import unpack_stream
+from rallebench.hub import fetching
+from rallebench.hub.fetching import Fetched
 from rallebench.workspace.paths import WorkspaceFolder
 
 FOLDER = "uploads"
@@ -25,6 +27,7 @@ AGE = 24 * 3600
 """Seconds after which an unused upload is deleted."""
 
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
+ZSTANDARD = (".tar.zst", ".tzst")
 PIECE = 2**20
 MOST_MEMBERS = 500_000
 
@@ -35,7 +38,7 @@ def is_archive(path: Path) -> bool:
     >>> [is_archive(Path(name)) for name in ("a.zip", "b.TAR.GZ", "c.jsonl.gz")]
     [True, True, False]
     """
-    return path.name.lower().endswith(ARCHIVES)
+    return path.name.lower().endswith((*ARCHIVES, *ZSTANDARD))
 
 
 def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Path:
@@ -59,6 +62,18 @@ def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Pa
     except OSError as error:
         raise disk_error(folder, error, "the upload") from error
     return _only(folder)
+
+
+def link_files(workspace: WorkspaceFolder, name: str, fetched: Fetched) -> Path:
+    """Return the one file of the hub, or a new folder with links to its files. Raises DiskError."""
+    if len(fetched.files) == 1:
+        return fetched.files[0][1]
+    folder = _new_folder(workspace, name)
+    try:
+        fetching.link_files(fetched, folder)
+    except OSError as error:
+        raise disk_error(folder, error, "the links to the files") from error
+    return folder
 
 
 def unpack_upload(workspace: WorkspaceFolder, source: Path) -> Path:
@@ -127,13 +142,14 @@ def as_sent(workspace: WorkspaceFolder, sentence: str) -> str:
 
 
 def _new_folder(workspace: WorkspaceFolder, name: str) -> Path:
-    """Create an empty folder named after a file, without its suffixes."""
+    """Create an empty folder named after a file, without its suffixes and spaces, at which ``as_sent`` would end a path."""
     parent = workspace.cache / FOLDER
     parent.mkdir(parents=True, exist_ok=True)
     for old in parent.iterdir():
         if old.stat().st_mtime < time.time() - AGE:
             shutil.rmtree(old, ignore_errors=True)
-    folder = parent / uuid.uuid4().hex[:12] / (_relative(name).name.split(".")[0] or "files")
+    stem = re.sub(r"[\s,]+", "-", _relative(name).name.split(".")[0])
+    folder = parent / uuid.uuid4().hex[:12] / (stem or "files")
     folder.mkdir(parents=True)
     return folder
 
@@ -169,7 +185,12 @@ def _members(source: Path) -> Iterator[tuple[str, IO[bytes]]]:
                     with archive.open(entry) as handle:
                         yield entry.filename, handle
         return
-    with tarfile.open(source, "r:*") as tar:
+    with ExitStack() as files:
+        if source.name.lower().endswith(ZSTANDARD):  # Python's own since 3.14
+            _, unpacked = unpack_stream(files.enter_context(open(source, "rb")))
+            tar = files.enter_context(tarfile.open(fileobj=unpacked, mode="r|"))
+        else:
+            tar = files.enter_context(tarfile.open(source, "r:*"))
         for member in filter(tarfile.TarInfo.isfile, tar):
             content = tar.extractfile(member)
             if content is not None and _readable(member.name):

@@ -12,6 +12,7 @@ from rallebench.core.parts import remove_all_abandoned
 from rallebench.services.asking import Asking
 from rallebench.services.context import EngineParts
 from rallebench.services.data import Data
+from rallebench.services.dataset_edits import DatasetEdits
 from rallebench.services.experiments import Experiments
 from rallebench.services.jobs import JobManager
 from rallebench.services.models import ModelManager
@@ -21,6 +22,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 if TYPE_CHECKING:
     from rallebench.services.forecasts import Forecasts
+    from rallebench.services.labels import Labels
     from rallebench.services.model_lines import ModelLines
 
 CLOSE_SECONDS = 5.0
@@ -31,7 +33,8 @@ class Workbench:
     """The only mutable object of the product. Its parts do the work; its own only operation is ``close``.
 
     ``models`` loads and unloads models. ``asking`` answers single questions. ``runs`` and ``experiments`` start and
-    open benchmarks. ``data`` imports, indexes and searches. ``tracking`` logs to MLflow. ``jobs`` runs work in
+    open benchmarks. ``data`` imports, indexes and searches. ``edits`` changes the questions of datasets. ``labels`` keeps what
+    people say of answers. ``tracking`` logs to MLflow. ``jobs`` runs work in
     threads. ``forecasts`` predicts the cost of experiments. ``model_lines`` lists and tests models. All operations
     are safe to call from several sessions at once.
     """
@@ -41,21 +44,29 @@ class Workbench:
         workspace: Path,
         *,
         base_settings: Path | None = None,
+        mcp_servers: Path | None = None,
         tracking_uri: str | None = None,
         allow_python: bool = False,
         allowed_hosts: Sequence[str] = (),
+        read_only: bool = False,
     ) -> None:
-        """``allow_python``: allow agents to run programs written by a model.
+        """``allow_python``: allow agents to run programs written by a model. ``mcp_servers``: the file of servers whose tools
+        agents may call.
 
         ``allowed_hosts``: additional host names accepted by MLflow's page, for example of a proxy.
+
+        ``read_only``: change no file of the workspace and load no language model. The page and the calls of other
+        programs then refuse everything that starts or changes something.
         """
-        self.workspace = WorkspaceFolder(workspace, base_settings)
-        remove_all_abandoned(self.workspace.path)
+        self.workspace = WorkspaceFolder(workspace, base_settings, mcp_servers, read_only=read_only)
+        if not read_only:
+            remove_all_abandoned(self.workspace.path)
         self.tracking_uri = tracking_uri
         self.allow_python, self.allowed_hosts = allow_python, allowed_hosts
         self.jobs = JobManager()
         self.models = ModelManager(self.workspace, self.jobs)
         self.data = Data(self.workspace, self.models, self.jobs)
+        self.edits = DatasetEdits(self.workspace)
         self.tracking = Tracking(self.workspace, self.models, tracking_uri, allowed_hosts)
         self.asking = Asking(
             self.workspace, self.models, self.jobs, self.tracking.trace, allow_python
@@ -65,6 +76,12 @@ class Workbench:
         )
         self.runs = Runs(parts, self.jobs, allow_python)
         self.experiments = Experiments(parts, self.jobs, self.runs)
+
+    @cached_property
+    def labels(self) -> Labels:
+        from rallebench.services.labels import Labels
+
+        return Labels(self.workspace, self.edits)
 
     @cached_property
     def forecasts(self) -> Forecasts:

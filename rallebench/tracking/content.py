@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -11,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rallebench.chains.saved import action_to_json
-from rallebench.core.costs import Cost
+from rallebench.core.declining import DECLINING, UNANSWERABLE
 from rallebench.core.files import write_text
 from rallebench.core.json_values import JsonValue
-from rallebench.core.numbers import UNKNOWN, price
-from rallebench.core.report import RunReport
+from rallebench.core.numbers import UNKNOWN
 from rallebench.core.types import Chain, Episode, Json, Score
 from rallebench.engine.run_files import RunDescription
 
@@ -24,7 +22,7 @@ MAX_KEY = 250
 """MLflow's limits, in characters."""
 
 SAMPLE, FAILURES = 50, 10
-"""Maximum traces of a run: a random sample with a fixed seed, and the first failures."""
+"""Traces of a run that always have every step: a random sample with a fixed seed, and the first failures."""
 
 HIDDEN = "(hidden)"
 _SECRET_KEY = re.compile(
@@ -33,22 +31,6 @@ _SECRET_KEY = re.compile(
     re.IGNORECASE,
 )
 _URL_LOGIN = re.compile(r"^([A-Za-z][\w+.\-]*://)[^/\s]*@")
-
-_SPREAD = ("mean", "median", "p95", "n")
-_COUNTS = ("n", "n_done", "n_errors", "steps", "steps_from_memory")
-_TOTALS = ("seconds", "prompt_tokens", "completion_tokens")
-_COST_PARTS = (
-    "seconds",
-    "retrieval_seconds",
-    "generation_seconds",
-    "failed_seconds",
-    "model_calls",
-    "retrievals",
-    "prompt_tokens",
-    "completion_tokens",
-    "tokens_per_second",
-    "usd",
-)
 
 
 def params(run: RunDescription) -> dict[str, str]:
@@ -125,53 +107,6 @@ def without_secrets(value: JsonValue) -> JsonValue:
     return _URL_LOGIN.sub(r"\1", value) if isinstance(value, str) else value
 
 
-def metrics(report: RunReport) -> dict[str, float]:
-    """Return ``report.json`` as metrics: values with ``_low``, ``_high`` and ``_n``, RaLLe's names, counts, costs.
-
-    MLflow does not allow ``@``, so ``recall@5`` becomes ``recall_at_5`` (RaLLe's own name for it).
-    """
-    clusters = report.clusters
-    values: dict[str, float | None] = {
-        **{key: getattr(report, key) for key in _COUNTS},
-        **{f"total_{key}": getattr(report, key) for key in _TOTALS},
-        "clusters": clusters.n if clusters else None,
-        "largest_cluster": clusters.largest if clusters else None,
-        "sec per query": report.seconds_per_question,
-        "memory_bytes": report.memory.bytes if report.memory else None,
-        **(cost_metrics(report.cost) if report.cost else {}),
-    }
-    for name, mean in report.estimates.items():
-        key = safe_key(name)
-        values |= {key: mean.value, f"{key}_low": mean.low}
-        values |= {f"{key}_high": mean.high, f"{key}_n": mean.n}
-    return {
-        key: float(value)
-        for key, value in values.items()
-        if value is not None and math.isfinite(value)
-    }
-
-
-def cost_metrics(cost: Cost) -> dict[str, float | None]:
-    """Return ``cost_total_…``, ``cost_failed_…``, ``cost_asked_…`` and ``cost_question_…_mean`` (``_median``,
-    ``_p95``, ``_n``).
-
-    Unknown values are None. If only some prices are known, the known dollars are summed in ``…_usd_known``.
-    """
-    values: dict[str, float | None] = {}
-    groups = {"total": cost.total, "failed": cost.failed, "asked": cost.uncached}
-    for group, sums in groups.items():
-        values |= {f"cost_{group}_{part}": getattr(sums, part) for part in _COST_PARTS}
-        values[f"cost_{group}_usd_known"] = sums.usd_known or None
-    for name, spread in cost.per_question.items():
-        values |= {f"cost_question_{name}_{key}": getattr(spread, key) for key in _SPREAD}
-    return values
-
-
-def cost_tags(cost: Cost | None) -> dict[str, str]:
-    """Describe the dollars of a run in words, because a missing metric could be mistaken for zero cost."""
-    return {"rallebench.cost.usd": price(cost.total)} if cost else {}
-
-
 def safe_key(name: str) -> str:
     """Replace the characters of a name that MLflow does not accept on every system.
 
@@ -201,12 +136,12 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
-def choose_traced(episodes: Mapping[str, Episode], seed: int) -> list[str]:
-    """Return the ids of the questions to trace: a random sample of at most 50 with a fixed seed, and the first 10
+def choose_traced(episodes: Mapping[str, Episode], seed: int, most: int = SAMPLE) -> list[str]:
+    """Return the ids of the questions to trace: all, or a random sample of ``most`` with a fixed seed and the first 10
     failures.
     """
     qids = list(episodes)
-    sample = set(random.Random(seed).sample(qids, min(SAMPLE, len(qids))))
+    sample = set(random.Random(seed).sample(qids, min(most, len(qids))))
     failures = set([qid for qid in qids if episodes[qid].error][:FAILURES])
     return [qid for qid in qids if qid in sample or qid in failures]
 
@@ -240,26 +175,39 @@ class MlflowTable:
         return {"columns": self.columns, "data": self.rows}
 
 
+Scores = Mapping[str, Mapping[str, Score]]
+"""Question id → metric → score."""
+
+
+def by_question(scores: Iterable[Score]) -> tuple[tuple[str, ...], Scores]:
+    """Return the metrics in order, and the scores of each question."""
+    names: dict[str, None] = {}
+    of: dict[str, dict[str, Score]] = {}
+    for score in scores:
+        names[score.metric] = None
+        of.setdefault(score.qid, {})[score.metric] = score
+    return tuple(names), of
+
+
 def per_question(
-    records: Iterable[Json], episodes: Mapping[str, Episode], scores: Iterable[Score]
+    records: Iterable[Json],
+    episodes: Mapping[str, Episode],
+    metrics: Sequence[str],
+    scores: Scores,
 ) -> MlflowTable:
     """Return the table of questions: the columns FIXED, then the metrics; None means not scored.
 
     One row for each answered or failed question, in the order of ``records``, up to MAX_ROWS.
     """
-    by_question: dict[str, dict[str, float | None]] = {}
-    names: dict[str, None] = {}
-    for score in scores:
-        names[score.metric] = None
-        by_question.setdefault(score.qid, {})[score.metric] = score.value
     rows: list[tuple[JsonValue, ...]] = []
     for record in records:
         qid = str(record.get("id")).strip()
         episode = episodes.get(qid)
         if episode is not None and len(rows) < MAX_ROWS:
-            values = by_question.get(qid, {})
-            rows.append((*_fixed_cells(record, episode), *(values.get(name) for name in names)))
-    return MlflowTable((*FIXED, *names), tuple(rows))
+            of = scores.get(qid, {})
+            values = (of[name].value if name in of else None for name in metrics)
+            rows.append((*_fixed_cells(record, episode), *values))
+    return MlflowTable((*FIXED, *metrics), tuple(rows))
 
 
 def cut_note(questions: int) -> str:
@@ -276,26 +224,34 @@ def cut_note(questions: int) -> str:
 def _fixed_cells(record: Json, episode: Episode) -> list[JsonValue]:
     return [
         episode.qid,
-        _cell(str(record.get("input", ""))),
-        _cells(gold_answers(record)),
-        _cell(episode.answer),
-        _cell(episode.error),
-        _cells(gold_pages(record)),
-        _cells(retrieved_pages(episode)),
+        cell(question_text(record)),
+        cells(gold_answers(record)),
+        cell(episode.answer),
+        cell(episode.error),
+        cells(gold_pages(record)),
+        cells(retrieved_pages(episode)),
     ]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
+    """Shorten a text to MAX_CELL characters; a shortened one says how long it was."""
     return text if len(text) <= MAX_CELL else f"{text[:MAX_CELL]} … (cut: {len(text):,} characters)"
 
 
-def _cells(values: Sequence[str]) -> list[str]:
+def cells(values: Sequence[str]) -> list[str]:
+    """Return at most MAX_LIST shortened texts, and a note on the others."""
     more = [f"… ({len(values) - MAX_LIST} more)"] if len(values) > MAX_LIST else []
-    return [*map(_cell, values[:MAX_LIST]), *more]
+    return [*map(cell, values[:MAX_LIST]), *more]
+
+
+def question_text(record: Json) -> str:
+    return str(record.get("input", ""))
 
 
 def gold_answers(record: Json) -> list[str]:
-    """Return the answers of a KILT record, in order, each once."""
+    """Return the answers of a KILT record, in order, each once, or the words for an unanswerable question."""
+    if record.get(UNANSWERABLE) is True:
+        return [DECLINING]
     return list(dict.fromkeys(str(o["answer"]) for o in _outputs(record) if o.get("answer")))
 
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rallebench.core.json_values import JsonValue
+from rallebench.engine.store import RunFolder
 from rallebench.tracking import content
 from rallebench.tracking.connection import mlflow_errors, open_store
 from rallebench.tracking.links import read_link
-from rallebench.tracking.runs import active, log_run, log_values, logged_before
-from rallebench.tracking.view import OUR_PAGE
+from rallebench.tracking.metrics import headlines
+from rallebench.tracking.runs import TITLE, active, log_values, logged_before
 
 TABLE = "variants.json"
 _PARENT, _GROUP = "mlflow.parentRunId", "rallebench.group"
@@ -26,7 +27,7 @@ class Group:
     """A parent run. ``best``: the name of the run whose metrics it repeats; '' for none.
 
     ``rows``: a table for MLflow's page, one row per variant, all with the same keys. ``kind``: ``sweep``, ``batch``
-    or ``suite``. ``files``: additional artifacts.
+    or ``suite``. ``labels``: run → its label in the group. ``files``: additional artifacts.
     """
 
     name: str
@@ -35,17 +36,18 @@ class Group:
     best: str = ""
     verdict: str = ""
     rows: Sequence[Mapping[str, JsonValue]] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
     files: Sequence[Path] = ()
 
 
 def log_group(
     group: Group,
+    log_run: Callable[[Path], str],
     *,
     workspace: Path,
     tracking_uri: str | None = None,
-    page: str = OUR_PAGE,
 ) -> str:
-    """Log the runs that are not logged yet, put all of them below one parent run, and return the parent's id.
+    """Put the runs below one parent run, and return the parent's id. ``log_run`` logs a run that is not logged yet.
 
     Logging the same group again updates its parent, which is found through its runs. Raises BackendError if MLflow
     cannot be reached or written to; the run folders stay unchanged.
@@ -56,12 +58,7 @@ def log_group(
         runs = []
         for path in group.runs:
             entry = logged_before(store, read_link(path))
-            run_id = (
-                entry.run_id
-                if entry
-                else log_run(path, workspace=workspace, tracking_uri=tracking_uri, page=page)
-            )
-            runs.append(client.get_run(run_id))
+            runs.append(client.get_run(entry.run_id if entry else log_run(path)))
         now = int(time.time() * 1000)
         parent = _find_parent(client, runs, group.name)
         if not parent:
@@ -72,11 +69,16 @@ def log_group(
                 run_name=group.name,
                 tags={_GROUP: group.name},
             ).info.run_id
-        for run in runs:
+        for run, path in zip(runs, group.runs):
             if run.data.tags.get(_PARENT) != parent:
                 client.set_tag(run.info.run_id, _PARENT, parent)
-        best = [run for run, path in zip(runs, group.runs) if path.name == group.best]
-        _fill(client, parent, group, best[0].data.metrics if best else {})
+            label = group.labels.get(path.name)
+            if label and run.info.run_name == run.data.tags.get(TITLE):
+                # the label first, because lists of runs show only the beginning of a name
+                client.update_run(run.info.run_id, name=f"{content.clean(label)} · {group.name}")
+        best = next((path for path in group.runs if path.name == group.best), None)
+        report = RunFolder(best).report() if best else None
+        _fill(client, parent, group, headlines(report) if report else {})
         ends = [run.info.end_time for run in runs if run.info.end_time]
         client.set_terminated(parent, "FINISHED", max(ends, default=now))
     return str(parent)

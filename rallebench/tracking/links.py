@@ -18,7 +18,7 @@ MEND = "remove it and log the run again"
 @dataclass(frozen=True, slots=True)
 class MlflowLink:
     """The MLflow run of a run folder. ``tracking_uri``: without credentials; ``traces``: ids of the logged traces;
-    ``earlier``: the folder's runs in other stores.
+    ``assessed``: the checksum of their assessments; ``earlier``: the folder's runs in other stores.
     """
 
     run_id: str
@@ -26,6 +26,7 @@ class MlflowLink:
     experiment: str = ""
     experiment_id: str = ""
     traces: tuple[str, ...] = ()
+    assessed: str = ""
     earlier: tuple[MlflowLink, ...] = ()
 
     @property
@@ -41,6 +42,7 @@ class MlflowLink:
             "experiment_id": self.experiment_id,
             "run_id": self.run_id,
             "traces": list(self.traces),
+            "assessed": self.assessed,
         }
         return (
             {**value, "earlier": [link.to_json() for link in self.earlier]}

@@ -13,7 +13,7 @@ from typing import Any
 
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Episode
-from rallebench.tracking.traces import trace_episode
+from rallebench.tracking.trace_store import trace_episode
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """An episode as an MLflow trace: the flow at the root, one span per step, with real times and costs.
 
-Spans are built as values and written together. This is three times as fast as MLflow's live spans and needs no global
-tracking URI. Errors reach the caller instead of a log.
+Traces are built as values; ``trace_store`` writes many together, which needs no global tracking URI. Errors reach the
+caller instead of a log.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.numbers import UNKNOWN
@@ -20,11 +18,16 @@ from rallebench.core.prices import Prices
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
 from rallebench.engine.cost import step_cost, step_usd, total
 from rallebench.engine.record import episode_to_json
-from rallebench.tracking.connection import import_mlflow, mlflow_errors, open_store
-from rallebench.tracking.content import clean
+from rallebench.tracking.assessments import TraceAssessment
+from rallebench.tracking.content import MAX_KEY, clean
 
 MAX_DOCUMENTS = 50
 """Maximum passages in a retriever's span; the run's own files have all of them."""
+
+SOURCE_RUN, SESSION = "mlflow.sourceRun", "mlflow.trace.session"
+TOKENS, DOLLARS = "mlflow.trace.tokenUsage", "mlflow.trace.cost"
+SPAN_MODEL, SPAN_DOLLARS = "mlflow.llm.model", "mlflow.llm.cost"
+"""MLflow's names of a trace's metadata, and of a span's attributes."""
 
 _PREVIEW = 1000
 _NS = 1_000_000_000
@@ -44,6 +47,7 @@ class Trace:
 
     ``ended``: time of the answer in seconds since 1970, None for now. ``run_id``: the MLflow run. ``session``: the
     chat. ``name``: the chain's name, for the list of traces. ``prices``: known prices of the chain's language models.
+    ``assessments``: the gold and the scores of the answer.
     """
 
     episode: Episode
@@ -54,6 +58,7 @@ class Trace:
     name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
     prices: Prices = field(default_factory=dict)
+    assessments: tuple[TraceAssessment, ...] = ()
 
     def trace_id(self) -> str:
         """An id that is the same for the same episode of the same run, so no trace is logged twice; random without a
@@ -94,7 +99,7 @@ def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
         name = f"retrieve {request.retriever}"
         return SpanContent("RETRIEVER", name, query, _documents(step), common)
     if isinstance(request, Generate):
-        common |= {"mlflow.llm.model": request.llm, "finish_reason": reply.finish_reason}
+        common |= {SPAN_MODEL: request.llm, "finish_reason": reply.finish_reason}
         common |= {"confidence": reply.confidence} if reply.confidence is not None else {}
         common |= _cost_attributes(step, prices or {})
         name = f"generate {request.llm}"
@@ -165,7 +170,7 @@ def _cost_attributes(step: Step, prices: Prices) -> dict[str, JsonValue]:
         tokens = cost.prompt_tokens, cost.completion_tokens
         attributes["mlflow.chat.tokenUsage"] = _parts_and_sum("tokens", *tokens)
     if (dollars := step_usd(step, prices)) is not None:
-        attributes["mlflow.llm.cost"] = _parts_and_sum("cost", *dollars)
+        attributes[SPAN_DOLLARS] = _parts_and_sum("cost", *dollars)
     return {**attributes, "usd": _or_unknown(cost.usd)}
 
 
@@ -193,24 +198,83 @@ def _cost_of_question(trace: Trace) -> tuple[dict[str, JsonValue], dict[str, Jso
     metadata: dict[str, JsonValue] = {}
     if cost.model_calls and not cost.calls_not_counted:
         tokens = cost.prompt_tokens or 0, cost.completion_tokens or 0
-        metadata["mlflow.trace.tokenUsage"] = _parts_and_sum("tokens", *tokens)
+        metadata[TOKENS] = _parts_and_sum("tokens", *tokens)
     if cost.model_calls and cost.usd is not None:
         dollars = [step_usd(step, prices) or (0.0, 0.0) for step in steps]
-        metadata["mlflow.trace.cost"] = _parts_and_sum("cost", *map(sum, zip(*dollars)))
+        metadata[DOLLARS] = _parts_and_sum("cost", *map(sum, zip(*dollars)))
     return attributes, metadata
 
 
-# ── MLflow's values ──────────────────────────────────────────────────────────
+# ── the whole trace ──────────────────────────────────────────────────────────
 
 
-def _entities(trace: Trace, trace_id: str, experiment_id: str) -> tuple[Any, list[Any]]:
-    """Return MLflow's trace and its spans: the root, then the steps in sequence, each with its own duration."""
-    episode = trace.episode
+@dataclass(frozen=True, slots=True)
+class SpanRecord:
+    """A span to be stored. Times in nanoseconds since 1970; ``attributes``: name → JSON text."""
+
+    span_id: str
+    parent_id: str | None
+    kind: str
+    name: str
+    start: int
+    end: int
+    error: str
+    attributes: Mapping[str, str]
+
+    @property
+    def size(self) -> int:
+        """The number of characters of its content."""
+        return sum(map(len, self.attributes.values()))
+
+    @property
+    def status(self) -> JsonObject:
+        """The status in OpenTelemetry's form."""
+        code = "STATUS_CODE_ERROR" if self.error else "STATUS_CODE_OK"
+        return {"code": code, "message": self.error}
+
+    @property
+    def events(self) -> list[JsonValue]:
+        """The exception of a failed question, in OpenTelemetry's form."""
+        if not self.error:
+            return []
+        exception = {
+            "exception.type": "RalleError",
+            "exception.message": self.error,
+            "exception.stacktrace": "",
+        }
+        return [{"name": "exception", "time_unix_nano": self.end, "attributes": exception}]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceRecord:
+    """A trace to be stored. ``start``, ``duration``: milliseconds."""
+
+    trace_id: str
+    name: str
+    start: int
+    duration: int
+    failed: bool
+    request: str
+    response: str
+    metadata: Mapping[str, str]
+    tags: Mapping[str, str]
+    spans: tuple[SpanRecord, ...]
+    assessments: tuple[TraceAssessment, ...] = ()
+
+
+def record(trace: Trace, *, steps: bool = True) -> TraceRecord:
+    """Return a trace with the flow at its root, then its steps in sequence, each with its own duration.
+
+    ``steps`` False leaves the steps out; the root then says how many there are.
+    """
+    trace_id, episode = trace.trace_id(), trace.episode
     lasted = sum(step.seconds for step in episode.steps) + episode.failed_seconds
     ended = time.time() if trace.ended is None else trace.ended
     start = int((ended - lasted) * _NS)
     end = start + max(int(lasted * _NS), 1)
     attributes, metadata = _cost_of_question(trace)
+    if not steps:
+        attributes["steps"] = f"{len(episode.steps)}, in the folder of the run; MLflow has no more"
     root = SpanContent(
         "CHAIN" if episode.workflow == "chain" else "AGENT",
         trace.name or episode.workflow,
@@ -218,16 +282,30 @@ def _entities(trace: Trace, trace_id: str, experiment_id: str) -> tuple[Any, lis
         episode.answer if episode.outcome else None,
         {"qid": episode.qid, **attributes},
     )
-    root_id = digest([trace_id, 0])[:16]
-    spans = [_span(root, trace_id, root_id, None, start, end, clean(episode.error))]
-    for number, step in enumerate(episode.steps, 1):
-        end = start + int(step.seconds * _NS)
-        span_id = digest([trace_id, number])[:16]
-        spans.append(
-            _span(span_content(step, trace.prices), trace_id, span_id, root_id, start, end)
-        )
-        start = end
-    return _info(trace, trace_id, experiment_id, spans[0], metadata), spans
+    ids = [digest([trace_id, number])[:16] for number in range(len(episode.steps) + 1)]
+    spans = [_span(root, trace_id, ids[0], None, start, end, clean(episode.error))]
+    at = start
+    for span_id, step in zip(ids[1:], episode.steps if steps else ()):
+        before, at = at, at + int(step.seconds * _NS)
+        spans.append(_span(span_content(step, trace.prices), trace_id, span_id, ids[0], before, at))
+    origin = {SOURCE_RUN: trace.run_id, SESSION: trace.session}
+    return TraceRecord(
+        trace_id,
+        spans[0].name,
+        start // 1_000_000,
+        (end - start) // 1_000_000,
+        bool(episode.error),
+        clean(trace.question)[:_PREVIEW],
+        clean(episode.answer or episode.error)[:_PREVIEW],
+        {
+            "mlflow.trace_schema.version": "3",
+            **{key: value for key, value in origin.items() if value},
+            **_as_texts(metadata),
+        },
+        {"rallebench.qid": clean(episode.qid)[:MAX_KEY], **trace.tags},
+        tuple(spans),
+        trace.assessments,
+    )
 
 
 def _span(
@@ -238,9 +316,7 @@ def _span(
     start: int,
     end: int,
     error: str = "",
-) -> Any:
-    from mlflow.entities import Span
-
+) -> SpanRecord:
     attributes = {
         "mlflow.traceRequestId": trace_id,
         "mlflow.spanType": content.kind,
@@ -248,101 +324,12 @@ def _span(
         "mlflow.spanOutputs": content.outputs,
         **content.attributes,
     }
-    exception = {
-        "exception.type": "RalleError",
-        "exception.message": error,
-        "exception.stacktrace": "",
-    }
-    failure = {"name": "exception", "time_unix_nano": end, "attributes": exception}
-    code = "STATUS_CODE_ERROR" if error else "STATUS_CODE_OK"
-    return Span.from_dict(
-        {
-            "trace_id": trace_id,
-            "span_id": span_id,
-            "parent_span_id": parent_id,
-            "name": clean(content.name),
-            "start_time_unix_nano": start,
-            "end_time_unix_nano": end,
-            "events": [failure] if error else [],
-            "status": {"code": code, "message": error},
-            "attributes": _as_texts(attributes),
-        }
+    name = clean(content.name)[:MAX_KEY]
+    return SpanRecord(
+        span_id, parent_id, content.kind, name, start, end, error, _as_texts(attributes)
     )
 
 
 def _as_texts(values: JsonObject) -> dict[str, str]:
     """Return the known values as JSON texts."""
     return {key: json.dumps(value) for key, value in values.items() if value is not None}
-
-
-def _info(trace: Trace, trace_id: str, experiment_id: str, root: Any, metadata: JsonObject) -> Any:
-    from mlflow.entities import TraceInfo, TraceLocation, TraceState
-
-    origin = {"mlflow.sourceRun": trace.run_id, "mlflow.trace.session": trace.session}
-    return TraceInfo(
-        trace_id,
-        TraceLocation.from_experiment_id(experiment_id),
-        root.start_time_ns // 1_000_000,
-        TraceState.ERROR if trace.episode.error else TraceState.OK,
-        request_preview=clean(trace.question)[:_PREVIEW],
-        response_preview=clean(trace.episode.answer or trace.episode.error)[:_PREVIEW],
-        execution_duration=(root.end_time_ns - root.start_time_ns) // 1_000_000,
-        trace_metadata={
-            "mlflow.trace_schema.version": "3",
-            **{key: value for key, value in origin.items() if value},
-            **_as_texts(metadata),
-        },
-        tags={
-            "mlflow.traceName": root.name,
-            "rallebench.qid": clean(trace.episode.qid)[:250],
-            **trace.tags,
-        },
-    )
-
-
-# ── writing ──────────────────────────────────────────────────────────────────
-
-
-def write_traces(
-    uri: str, experiment_id: str, traces: Iterable[Trace], skip: Iterable[str] = ()
-) -> list[str]:
-    """Write traces, except those with ids in ``skip``, and return their ids. Raises RalleError.
-
-    Everything is stored when this returns; nothing is queued.
-    """
-    import_mlflow()
-    from mlflow.entities import TraceData
-    from mlflow.tracing.client import TracingClient
-
-    with mlflow_errors(uri):
-        client = TracingClient(uri)
-        new = {trace_id: trace for trace in traces if (trace_id := trace.trace_id()) not in skip}
-        written = []
-        for trace_id, trace in new.items():
-            info, spans = _entities(trace, trace_id, experiment_id)
-            written.append((client.start_trace(info), spans))
-        try:
-            client.log_spans(experiment_id, [span for _, spans in written for span in spans])
-        except RuntimeError:  # raised by servers before 3.4, which store spans as artifacts
-            for info, spans in written:
-                client._upload_trace_data(info, TraceData(spans))
-    return [info.trace_id for info, _ in written]
-
-
-def trace_episode(
-    episode: Episode,
-    question: str,
-    *,
-    workspace: Path,
-    tracking_uri: str | None = None,
-    source: str = "",
-    **fields: Any,
-) -> str:
-    """Log one episode and return its trace id. Raises RalleError; ``live.trace_later`` never does.
-
-    ``source``: ``develop`` or ``chat``; ``fields``: fields of ``Trace``.
-    """
-    store = open_store(workspace, tracking_uri)
-    tags = {"rallebench.source": source} if source else {}
-    trace = Trace(episode, question, tags=tags, **fields)
-    return write_traces(store.uri, store.experiment_id, [trace])[0]

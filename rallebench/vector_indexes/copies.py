@@ -21,7 +21,7 @@ from rallebench.vector_indexes import (
     VectorIndexKind,
     Vectors,
 )
-from rallebench.vector_indexes.stored_vectors import damaged_file, no_neighbours, pieces
+from rallebench.vector_indexes.stored_vectors import Selection, damaged_file, no_neighbours, pieces
 
 ROWS = "rows.npy"
 """int64 (n,): number in the graph of each row's vector; exists only if vectors are equal."""
@@ -52,7 +52,7 @@ class EnteredOnce:
         distinct = np.flatnonzero(firsts == np.arange(len(firsts)))
         if len(distinct) == len(firsts):
             return (yield from self._kind.build(folder, vectors, **settings))
-        used = yield from self._kind.build(folder, _Selection(vectors, distinct), **settings)
+        used = yield from self._kind.build(folder, Selection(vectors, distinct), **settings)
         np.save(folder / ROWS, np.searchsorted(distinct, firsts))
         return {**used, COPIES: len(firsts) - len(distinct)}
 
@@ -94,20 +94,6 @@ class WithCopies:
 
     def close(self) -> None:
         self._index.close()
-
-
-class _Selection:
-    """Selected rows of vectors, read on demand."""
-
-    def __init__(self, vectors: Any, rows: Rows) -> None:
-        self._vectors, self._rows = vectors, rows
-        self.shape, self.dtype = (len(rows), vectors.shape[1]), vectors.dtype
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, rows: Any) -> Any:
-        return self._vectors[self._rows[rows]]
 
 
 def first_rows(vectors: Any) -> Generator[Progress, None, Rows]:

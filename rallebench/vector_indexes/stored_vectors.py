@@ -30,6 +30,14 @@ def damaged_file(path: Path, reason: object = "") -> BadFileError:
     )
 
 
+def not_finite_error(path: Path, row: int, count: int) -> BadFileError:
+    """Return the error for a file of vectors in which a row, from 1, is not made of numbers."""
+    return BadFileError(
+        f"{path}, row {row} of {count} holds a value that is not a finite number; "
+        "encode the corpus again, in float32 if the encoder ran in another type."
+    )
+
+
 def write_error(path: Path, reason: object) -> BackendError:
     """Return the error for an index file that its library could not write."""
     return BackendError(f"Could not write {path} ({reason}); free space, or use another workspace.")
@@ -99,6 +107,20 @@ def mapped_file(vectors: Any) -> Path | None:
         if same and mapped.flags.c_contiguous and mapped.offset == vectors.offset:
             return Path(name)
     return None
+
+
+class Selection:
+    """Selected rows of vectors, read on demand."""
+
+    def __init__(self, vectors: Any, rows: np.ndarray[Any, Any]) -> None:
+        self._vectors, self._rows = vectors, rows
+        self.shape, self.dtype = (len(rows), vectors.shape[1]), vectors.dtype
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self._vectors[self._rows[rows]]
 
 
 class StoredRows:

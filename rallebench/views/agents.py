@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from rallebench.core.settings import Setting
 from rallebench.core.types import Episode, Example, Step
 from rallebench.engine.score import score_episode
-from rallebench.environments import ENVIRONMENTS
+from rallebench.environments import environment_entry, environment_names
 from rallebench.workflows import REASONS, WORKFLOWS, agent_workflows
 from rallebench.workflows.trees import Node, read_tree
+from rallebench.workspace.paths import WorkspaceFolder
 
 
 def workflows() -> dict[str, str]:
@@ -17,9 +18,9 @@ def workflows() -> dict[str, str]:
     return {name: WORKFLOWS.entry(name).about for name in agent_workflows()}
 
 
-def environments() -> tuple[str, ...]:
-    """Return the names of all environments."""
-    return ENVIRONMENTS.names()
+def environments(workspace: WorkspaceFolder) -> tuple[str, ...]:
+    """Return the names of all environments, with those of the configured servers."""
+    return environment_names(workspace.mcp_servers.servers)
 
 
 def needs_environment(workflow: str) -> bool:
@@ -34,7 +35,7 @@ def needs_python(workflow: str) -> bool:
 def forms(workflow: str, environment: str) -> dict[str, Setting]:
     """Return the settings of a workflow, and its environment's settings as ``env.NAME``."""
     own = dict(WORKFLOWS.entry(workflow).form)
-    theirs = ENVIRONMENTS.entry(environment).form if needs_environment(workflow) else {}
+    theirs = environment_entry(environment).form if needs_environment(workflow) else {}
     return {**own, **{f"env.{name}": setting for name, setting in theirs.items()}}
 
 

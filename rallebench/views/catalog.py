@@ -8,7 +8,7 @@ from typing import Any
 from rallebench.analysis.agents import logs
 from rallebench.analysis.agents.aspects import ASPECTS
 from rallebench.analysis.exporting import FORMS
-from rallebench.analysis.predictions import READERS
+from rallebench.analysis.prediction_files import READERS
 from rallebench.core.registry import Entry, RegisteredForm, Registry
 from rallebench.core.settings import Setting
 from rallebench.core.starter import STARTER_INDEXES
@@ -17,7 +17,7 @@ from rallebench.corpora.chunking import PRESETS
 from rallebench.datasets import DATASETS
 from rallebench.encoders.references import encoders
 from rallebench.engine.store import list_runs
-from rallebench.environments import ENVIRONMENTS
+from rallebench.environments import ENVIRONMENTS, environment_names
 from rallebench.experiments import BUILDERS, SUITES, ExperimentGroup
 from rallebench.experiments.scorers import SCORERS
 from rallebench.experiments.sweeps import STRATEGIES
@@ -78,7 +78,7 @@ _NAMED: Mapping[str, Callable[[WorkspaceFolder], Iterable[str]]] = {
     "table": scholar_tables,
     "chain": WorkspaceFolder.chain_paths,
     "workflow": lambda _: agent_workflows(),
-    "environment": lambda _: ENVIRONMENTS.names(),
+    "environment": lambda workspace: environment_names(workspace.mcp_servers.servers),
     "run": lambda workspace: [run.name for run in list_runs(workspace.runs)],
     "metric": lambda _: METRICS.plain_names(),
 }

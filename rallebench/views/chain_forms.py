@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shlex
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import yaml
 from rallebench.chains.ralle import experiment_to_json, load_chain_file
 from rallebench.chains.saved import chain_from_json, chain_to_json, checked_generation
 from rallebench.chains.template import names_used
-from rallebench.core.errors import RalleError, TemplateError, UsageError
+from rallebench.core.errors import BadFileError, RalleError, TemplateError, UsageError
 from rallebench.core.types import Chain, Json
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.program import script
@@ -28,6 +30,11 @@ FORMS = {
     "command": ("Command line", ""),
 }
 """Format → (its name, its file suffix; "" for a format without files)."""
+
+PACKED = "~"
+"""Before a chain that stands in an address whole; no name begins so."""
+LONGEST_PACKED, MOST_UNPACKED = 4000, 2**20
+"""Characters of a packed chain in an address, and bytes that one may unpack to."""
 
 NOT_IN_RALLE = frozenset({"documents", "history"})
 """Variables that RaLLe's own templates do not support."""
@@ -70,6 +77,30 @@ def draft(chain: Chain) -> Json:
 def read_draft(value: Json) -> Chain:
     """Parse a draft as a chain. Raises BadFileError."""
     return chain_from_json(value)
+
+
+def to_address(workspace: WorkspaceFolder, chain: Chain) -> str:
+    """Return a chain as an address names it: by its name if it is saved, else packed; "" if it is too long for that."""
+    if is_saved(workspace, chain):
+        return chain.name
+    text = json.dumps(draft(chain), ensure_ascii=False, separators=(",", ":"))
+    packed = base64.urlsafe_b64encode(zlib.compress(text.encode(), 9)).decode().rstrip("=")
+    return PACKED + packed if len(packed) <= LONGEST_PACKED else ""
+
+
+def from_address(workspace: WorkspaceFolder, text: str) -> Chain:
+    """Return the chain that an address names or holds. Raises RalleError."""
+    if not text.startswith(PACKED):
+        return workspace.chain(text)
+    packed = text.removeprefix(PACKED)
+    try:
+        content = base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4))
+        whole = zlib.decompressobj()
+        return read_draft(json.loads(whole.decompress(content, MOST_UNPACKED)))
+    except (ValueError, zlib.error, RecursionError, BadFileError):
+        raise UsageError(
+            "The address holds a variant that cannot be read; copy the whole link again."
+        ) from None
 
 
 def read_generation(settings: Json, place: str) -> Json:
@@ -121,6 +152,24 @@ def variables(chain: Chain) -> set[str]:
         except TemplateError:
             continue
     return used
+
+
+def history_place(chain: Chain) -> int | None:
+    """Return the index of the last model action whose template can get the earlier turns; None without one."""
+    places = (
+        index
+        for index, action in reversed(list(enumerate(chain.actions)))
+        if action.kind == "generate" and action.dialect == "fstring"
+    )
+    return next(places, None)
+
+
+def with_history(chain: Chain) -> Chain:
+    """Return the chain with the earlier turns before its last prompt. Raises UsageError."""
+    index = history_place(chain)
+    if index is None:
+        raise UsageError("The chain has no prompt in f-string form; add {history} to it in Build.")
+    return chain.replace_action(index, template="{history}\n\n" + chain.actions[index].template)
 
 
 def read_file(path: Path, name: str) -> Chain:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from rallebench.chains.saved import VERSIONS, chain_from_json, chain_to_json
+from rallebench.chains.saved import (
+    VERSIONS,
+    chain_from_json,
+    chain_to_json,
+    read_version_names,
+    version_key,
+)
 from rallebench.core.errors import RalleError
 from rallebench.core.files import read_json
 from rallebench.core.types import Chain
@@ -35,6 +41,15 @@ def versions(workspace: WorkspaceFolder, name: str) -> list[Version]:
             listed.append(Version(chain_from_json(read_json(file)), int(since) / 1e9))
     listed.sort(key=lambda version: version.time)
     return [replace(version, number=n) for n, version in enumerate(listed, 1)][::-1]
+
+
+def version_name(workspace: WorkspaceFolder, name: str, version: Chain) -> str:
+    """Return the name that a person gave to a version of the chain ``name``; '' without one."""
+    if name not in workspace.chain_paths():
+        return ""
+    with suppress(RalleError):
+        return read_version_names(workspace.path / "chains", name).get(version_key(version), "")
+    return ""
 
 
 def replaced_by(workspace: WorkspaceFolder, name: str, known: Chain | None) -> Version | None:

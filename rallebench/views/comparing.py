@@ -12,6 +12,7 @@ from rallebench.analysis.agents.reading import read
 from rallebench.analysis.ranking import compare_many, compare_two
 from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.comparison import Comparison, CorpusScore, PairedComparison
+from rallebench.core.corrections import Corrections
 from rallebench.core.costs import Cost
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import SuiteReport
@@ -22,18 +23,20 @@ from rallebench.core.waterfall import Waterfall
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.score import stored_cost
 from rallebench.engine.store import RunFolder
+from rallebench.views.corrections import compared_corrections
 from rallebench.workspace.paths import WorkspaceFolder
 
 
 @dataclass(frozen=True, slots=True)
 class RunsBesideFirst:
     """Runs compared with the first. ``pair``: the difference between exactly two runs; ``tables``: for three or more
-    runs, every metric and the differences.
+    runs, every metric and the differences. ``corrected``: the chosen metric corrected by labels, if all runs have some.
     """
 
     comparison: Comparison
     pair: PairedComparison | None
     costs: tuple[Cost, ...]
+    corrected: Corrections
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -54,16 +57,18 @@ class RunsBesideFirst:
             "own": compared.measure.own,
             "cluster_basis": as_json(compared.clusters.counts),
         }
-        runs = {"runs": [side.name for side in compared.sides]}
+        runs = {"runs": [side.name for side in compared.sides], "changed": compared.changed}
+        labelled = {"labels": self.corrected.to_json()} if self.corrected else {}
         if self.pair is not None:
             return {
                 **runs,
-                **asdict(self.pair),
+                **self.pair.to_json(),
                 "flipped": [*self.pair.flipped_ids],
                 "warning": " ".join(compared.warnings),
                 **about,
                 "over_all": [asdict(score) for score in self.over_all],
                 "cost": as_json(self.costs),
+                **labelled,
             }
         return {
             **runs,
@@ -75,11 +80,12 @@ class RunsBesideFirst:
                 name: list(map(asdict, row)) for name, row in compared.corpus_level.items()
             },
             "against": [
-                {**asdict(pair), "run": run, "p_corrected": pair.corrected}
+                {**pair.to_json(), "run": run, "p_corrected": pair.corrected}
                 for run, pair in compared.against.items()
             ],
             "warnings": compared.warnings,
             "cost": as_json(self.costs),
+            **labelled,
         }
 
 
@@ -88,8 +94,9 @@ def compare(runs: Sequence[RunFolder], metric: str = "") -> RunsBesideFirst:
     costs = tuple(map(stored_cost, runs))
     if len(runs) == 2:
         compared, pair = compare_two(runs[0], runs[1], metric, every=False)
-        return RunsBesideFirst(compared, pair, costs)
-    return RunsBesideFirst(compare_many(runs, metric), None, costs)
+        return RunsBesideFirst(compared, pair, costs, compared_corrections(runs, compared.metric))
+    several = compare_many(runs, metric)
+    return RunsBesideFirst(several, None, costs, compared_corrections(runs, several.metric))
 
 
 def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:

@@ -27,7 +27,8 @@ class Design:
     """The choices of one window. ``vary``: field → values; ``own``: field → typed values; ``prompts``: name → text
     of a prompt written here; ``settings``: benchmark → setting → typed value; ``auto``: the name used if none is
     typed; ``knobs``: search setting → values; ``searched``: the indexes when the dataset was last chosen
-    automatically.
+    automatically. ``writer``: the model of the chain in Build if it writes, the default of a benchmark. ``max_usd``:
+    the spending limit as typed; ``repeats``: of each question of a suite, as typed.
     """
 
     kind: str = "sweep"
@@ -42,8 +43,11 @@ class Design:
     seed: str = "0"
     name: str = ""
     track: bool = True
+    max_usd: str = ""
+    repeats: str = ""
     suite: str = field(default_factory=designs.first_suite)
     llm: str = ""
+    writer: str = ""
     settings: dict[str, Mapping[str, TypedValue]] = field(default_factory=dict)
     indexes: list[str] = field(default_factory=list)
     k: str = "10"
@@ -242,8 +246,13 @@ def _whole(text: str, label: str, least: int) -> int | None:
     return number
 
 
-def command(request: ExperimentRequest[WorkspaceFolder]) -> str:
-    """Return the equivalent command; '' for a folder of chains, and for a chain not saved under its name."""
+def command(
+    request: ExperimentRequest[WorkspaceFolder], max_usd: str = "", repeats: str = ""
+) -> str:
+    """Return the equivalent command; '' for a folder of chains, and for a chain not saved under its name.
+
+    ``max_usd``: the spending limit; ``repeats``: of each question of a suite.
+    """
     settings, verb = request.settings, request.kind
     words = ["--workspace", str(request.workspace.path), "--name", request.name]
     if verb == "baselines":
@@ -277,4 +286,6 @@ def command(request: ExperimentRequest[WorkspaceFolder]) -> str:
         return ""
     part = "--sample" if settings.get("sampled") else "--limit"
     words += [part, str(request.limit)] if request.limit else []
+    words += ["--max-usd", max_usd] if max_usd and verb in ("sweep", "suite") else []
+    words += ["--repeats", repeats] if repeats not in ("", "1") and verb == "suite" else []
     return shlex.join(["python", "-m", "rallebench", verb, *words])

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,10 @@ from rallebench.core.experiment_reports import (
     VariantResult,
 )
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.list_columns import ListColumn
 from rallebench.core.numbers import FEW, LEVEL
 from rallebench.core.report import Estimate
+from rallebench.core.run_titles import field_label, plain_label
 from rallebench.core.tables import Table
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.engine.headline import OF_ANSWERS, deciding_metric
@@ -34,7 +37,6 @@ from rallebench.views.experiment_requests import suite_name
 from rallebench.views.library import join_names
 from rallebench.workspace.paths import WorkspaceFolder
 
-MOST_LISTED = 200
 DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
 """Metrics of published benchmarks that can rank their parts."""
 NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
@@ -79,8 +81,6 @@ def groups(workspace: WorkspaceFolder) -> list[ExperimentRow]:
             listed.append(group(workspace, name))
         except RalleError as error:
             listed.append(ExperimentRow(name, "", name, "", False, 0.0, problem=str(error)))
-        if len(listed) == MOST_LISTED:
-            break
     return listed
 
 
@@ -158,12 +158,24 @@ def experiment_summary(stored: StoredExperiment) -> str:
     return " · ".join(str(word) for word in words if word)
 
 
-def field_label(name: str) -> str:
-    """Return a field of a chain as one word, such as "prompt" for ``2.template``."""
-    number, dot, rest = name.partition(".")
-    name = rest if dot else number
-    names = {"template": "prompt", "retriever": "index", "llm": "model", "target": "model or index"}
-    return names.get(name, name.replace("_", " "))
+COLUMNS: tuple[ListColumn[ExperimentRow], ...] = (
+    ListColumn("name", "Experiment", "text", lambda row: f"{row.title} {row.name}", searched=True),
+    ListColumn("kind", "Kind", "text", lambda row: row.kind, searched=True),
+    ListColumn("about", "About", "text", lambda row: row.about, searched=True),
+    ListColumn("winner", "Winner", "text", lambda row: row.winner, searched=True),
+    ListColumn("result", "Result", "share", lambda row: row.mean.value if row.mean else None),
+    ListColumn("metric", "Metric", "text", lambda row: row.metric),
+    ListColumn("difference", "Compared with", "share", lambda row: row.difference, "in points"),
+    ListColumn("state", "State", "text", lambda row: "ended" if row.ended else "not ended"),
+    ListColumn(
+        "changed", "When", "date", lambda row: _iso(row.changed), aliases=("created", "date")
+    ),
+)
+"""The columns of the list of experiments."""
+
+
+def _iso(seconds: float) -> str | None:
+    return datetime.fromtimestamp(seconds).isoformat(timespec="seconds") if seconds else None
 
 
 # metrics
@@ -268,19 +280,6 @@ def _base_label(stored: StoredExperiment) -> str:
     return next(same, "")
 
 
-def plain_label(label: str) -> str:
-    """Return a variant's label in plain words: "k 5, prompt short".
-
-    >>> plain_label("k=5, 2.template=short")
-    'k 5, prompt short'
-    """
-    parts = []
-    for part in label.split(", "):
-        name, equals, value = part.partition("=")
-        parts.append(f"{field_label(name)} {value}" if equals else part)
-    return ", ".join(parts)
-
-
 def _with_points(line: ExperimentRow, report: TradeoffReport) -> ExperimentRow:
     timed = [p for p in report.points if not p.error and p.single_ms]
     name = "recall"
@@ -297,7 +296,8 @@ def _with_points(line: ExperimentRow, report: TradeoffReport) -> ExperimentRow:
     _, longest, slowest = max(values, key=lambda entry: entry[1] or 0.0)
     times = (longest or 0.0) / (fastest or 1.0)
     beside = f"{times:.1f} times as fast as {slowest.label}" if winner is not slowest else ""
-    mean = Estimate(share, n=winner.n)
+    low, high = winner.intervals.get(name, (None, None))
+    mean = Estimate(share, low, high, winner.n)
     return replace(line, winner=winner.label, mean=mean, metric=name, beside=beside)
 
 

@@ -6,6 +6,7 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
 from rallebench.analysis import deployment
 from rallebench.analysis.baselines import COLUMNS
@@ -16,24 +17,25 @@ from rallebench.core.experiment_reports import (
     Point,
     RankingReport,
     SuiteReport,
+    VariantResult,
 )
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
+from rallebench.core.memory import size
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.run_results import Ranking
+from rallebench.core.run_titles import field_label, plain_label
 from rallebench.core.spreadsheets import unquote_cell
 from rallebench.core.table_files import csv_lines
-from rallebench.core.tables import Column, Figure, Table
+from rallebench.core.tables import Column, Figure, Table, Unit
 from rallebench.engine.experiment_store import REPORT, ExperimentStore
 from rallebench.engine.store import RunFolder
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.sweeps.results import open_sweep
 from rallebench.views.experiment_groups import (
     decides,
-    field_label,
     is_share,
     metric_label,
-    plain_label,
     standing,
 )
 from rallebench.workspace.paths import WorkspaceFolder
@@ -41,8 +43,6 @@ from rallebench.workspace.paths import WorkspaceFolder
 MOST_BYTES = 20_000_000
 ERRORS = ("qid", "category", "question", "required", "prediction")
 """Columns of a file of errors that the page needs."""
-MOST_NAMED = 5
-"""Maximum bubbles of a plot that show names; in larger plots they show ranks."""
 
 
 def ranking(workspace: WorkspaceFolder, stored: StoredExperiment, by: str = "") -> Ranking:
@@ -119,52 +119,39 @@ def figures(value: Ranking) -> list[Figure]:
     name, variants = value.result.metric, value.result.variants
     if not name or not variants:
         return []
-    means = [(row.variant, row.metrics[name]) for row in variants]
-    high = 1.0 if is_share(name) else None
-    drawn = [_over(means, name, high)]
+    drawn = [_over(variants, name)]
     measured = [(plain_label(row.variant), value.reports[row.run]) for row in variants]
     stale = replayed_runs(value)
     timed = [row for row, variant in zip(measured, variants) if variant.run not in stale]
-    for across, label in [*deployment.COST_AXES.items()][:2]:
+    for across in [*deployment.COST_AXES][:2]:
         of = timed if across == "seconds_per_question" else measured
         points = deployment.points(of, name, across)
         if len(points) > 1:
-            ranks = {run: str(i) for i, (run, _) in enumerate(measured, 1)}
-            short = len(points) > MOST_NAMED
-            series = {ranks[run] if short else run: ((x, y, held),) for run, x, y, held in points}
-            drawn.append(
-                Figure(
-                    f"Quality against {label}",
-                    label,
-                    metric_label(name),
-                    series,
-                    "bubble",
-                    high=high,
-                )
-            )
+            drawn.append(deployment.draw(points, across, metric_label(name), is_share(name)))
     return drawn
 
 
-def _over(means: Sequence[tuple[str, Estimate]], name: str, high: float | None) -> Figure:
+def _over(variants: Sequence[VariantResult], name: str) -> Figure:
     """Draw a line over the numbers of one field for each combination of the other fields, or else bars."""
-    split = [dict(part.partition("=")[::2] for part in label.split(", ")) for label, _ in means]
-    fields = list(split[0])
+    split = [dict(part.partition("=")[::2] for part in row.variant.split(", ")) for row in variants]
+    fields, label = list(split[0]), metric_label(name)
+    units: tuple[Unit, Unit] = ("", "share" if is_share(name) else "")
     for axis in fields:
         if all(list(s) == fields and _is_number(s[axis]) for s in split):
-            series: dict[str, list[tuple[float, Estimate]]] = {}
-            for values, (_, mean) in zip(split, means):
+            series: dict[str, list[tuple[float, Estimate, str]]] = {}
+            for values, row in zip(split, variants):
                 rest = ", ".join(f"{field_label(k)} {v}" for k, v in values.items() if k != axis)
-                series.setdefault(rest or metric_label(name), []).append(
-                    (float(values[axis]), mean)
-                )
+                point = (float(values[axis]), row.metrics[name], row.run)
+                series.setdefault(rest or label, []).append(point)
             if max(map(len, series.values())) > 1:
-                lines = {k: tuple(sorted(v, key=lambda p: p[0])) for k, v in series.items()}
-                title = f"{metric_label(name)} over {field_label(axis)}"
-                return Figure(
-                    title, field_label(axis), metric_label(name), lines, "line", high=high
-                )
-    bars = {metric_label(name): tuple((plain_label(label), mean) for label, mean in means)}
-    return Figure(metric_label(name), "", metric_label(name), bars, "bar", high=high)
+                ordered = {k: sorted(v, key=lambda point: point[0]) for k, v in series.items()}
+                lines = {k: tuple((x, mean) for x, mean, _ in v) for k, v in ordered.items()}
+                runs = {k: tuple(run for *_, run in v) for k, v in ordered.items()}
+                title, across = f"{label} over {field_label(axis)}", field_label(axis)
+                return Figure(title, across, label, lines, "line", units=units, runs=runs)
+    bars = {label: tuple((plain_label(row.variant), row.metrics[name]) for row in variants)}
+    runs = {label: tuple(row.run for row in variants)}
+    return Figure(label, "", label, bars, "bar", units=units, runs=runs)
 
 
 def _is_number(text: str) -> bool:
@@ -189,20 +176,59 @@ AXES: Mapping[str, str] = {
 """Figure that a trade-off plot can use as an axis → its label."""
 
 
+AXIS_UNITS: Mapping[str, Unit] = {
+    "single_ms": "ms",
+    "batch_ms": "ms",
+    "ram": "bytes",
+    "disk": "bytes",
+    "build_seconds": "seconds",
+}
+"""Axis of a trade-off plot → its unit; the others are shares."""
+
+
 def tradeoff_figure(points: Sequence[Point], across: str, up: str) -> Figure:
-    """Draw one bubble per index and setting; its area is the memory used while searching."""
-    series = {
-        point.label: ((x, y, point.ram),)
+    """Draw one bubble per index and setting; its area is the memory used while searching. Times and sizes that differ
+    by more than a factor of WIDE stand on a logarithmic axis.
+    """
+    known = [
+        (point, x, y)
         for point in points
         if (x := _axis(point, across)) is not None and (y := _axis(point, up)) is not None
-    }
-    return Figure(f"{AXES[up]} against {AXES[across]}", AXES[across], AXES[up], series, "bubble")
+    ]
+    series = {}
+    for point, x, y in known:
+        held = f"memory: {size(point.ram)}" if point.ram is not None else "memory unknown"
+        low, high = point.intervals.get(up, (None, None))
+        mean = Estimate(y, low, high, _questions(point, up))
+        series[point.label] = ((x, mean, point.ram, held),)
+    xs = [x for _, x, _ in known]
+    wide = across in AXIS_UNITS and bool(xs) and 0 < WIDE * min(xs) < max(xs)
+    units = (AXIS_UNITS.get(across, "share"), AXIS_UNITS.get(up, "share"))
+    title = f"{AXES[up]} against {AXES[across]}"
+    log: Literal["", "x"] = "x" if wide else ""
+    return Figure(title, AXES[across], AXES[up], series, "bubble", units=units, log=log)
+
+
+WIDE = 20
+"""Ratio of the largest to the smallest value, beyond which an axis is logarithmic."""
+
+
+def _questions(point: Point, axis: str) -> int:
+    return 0 if axis in AXIS_UNITS else point.n if axis == "recall" else point.n_gold
 
 
 def _axis(point: Point, axis: str) -> float | None:
     if point.error:
         return None
     return point.quality.get(axis) if axis in point.quality else getattr(point, axis, None)
+
+
+def _mean(point: Point, axis: str) -> Estimate | float | None:
+    """A mean with its interval; a number alone in reports without intervals."""
+    value, ends = _axis(point, axis), point.intervals.get(axis)
+    if value is None or ends is None:
+        return value
+    return Estimate(value, *ends, _questions(point, axis))
 
 
 def tradeoff_table(points: Sequence[Point]) -> Table:
@@ -222,9 +248,9 @@ def tradeoff_table(points: Sequence[Point]) -> Table:
     rows = tuple(
         (
             p.label,
-            p.recall,
-            p.quality.get("Rprec"),
-            p.quality.get("success_rate@1"),
+            _mean(p, "recall"),
+            _mean(p, "Rprec"),
+            _mean(p, "success_rate@1"),
             p.single_ms,
             p.batch_ms,
             p.encode_ms,

@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rallebench.core.entries import Manifest
 from rallebench.core.errors import RalleError
@@ -20,9 +19,6 @@ from rallebench.datasets.reading import read_examples
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages, starter_pages, stored_pages
 from rallebench.workspace.coverage import coverage as missing_in
 from rallebench.workspace.paths import WorkspaceFolder
-
-if TYPE_CHECKING:
-    pass
 
 STARTER_NAME = "starter"
 """The name of the shipped corpus."""
@@ -137,6 +133,19 @@ def best_corpus(shares: dict[str, Coverage | None]) -> str:
     """Return the corpus with the highest share; '' if all are 0."""
     known = {name: c.share for name, c in shares.items() if c is not None and c.share}
     return max(known, key=lambda name: known[name] or 0, default="")
+
+
+def usual_index(workspace: WorkspaceFolder, dataset: str) -> str:
+    """Return the index to search for gold pages, BM25 before others: of the corpus with most gold pages of the dataset, else of
+    the corpus with its name, else any retriever; '' for none.
+    """
+    corpora = indexed_corpora(workspace)
+    best = best_corpus({name: coverage(workspace, dataset, name) for name in corpora})
+    kinds = {**STARTER_INDEXES, **{name: own.kind for name, own in workspace.manifests().items()}}
+    for names in (corpora.get(best, ()), corpora.get(dataset, ()), tuple(workspace.retrievers())):
+        if names:
+            return next((name for name in names if kinds.get(name) == "bm25"), names[0])
+    return ""
 
 
 def corpus_source(workspace: WorkspaceFolder, corpus: str) -> str:

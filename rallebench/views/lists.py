@@ -6,12 +6,13 @@ names stays fast.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rallebench.core.cards import Card
-from rallebench.core.errors import NotFoundError, RalleError
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.own_folders import list_files
 from rallebench.core.registered import Listed
 from rallebench.core.registry import Registry, unknown
 
@@ -104,10 +105,12 @@ def _workflows(_: WorkspaceFolder) -> Abouts:
     return {"chain": "A saved chain: its actions in order.", **_lines(WORKFLOWS)}
 
 
-def _environments(_: WorkspaceFolder) -> Abouts:
-    from rallebench.environments import ENVIRONMENTS
+def _environments(workspace: WorkspaceFolder) -> Abouts:
+    from rallebench.environments import ENVIRONMENTS, environment_names
 
-    return _lines(ENVIRONMENTS)
+    abouts, servers = _lines(ENVIRONMENTS), workspace.mcp_servers.abouts()
+    names = environment_names(servers)
+    return {name: abouts.get(name) or servers[name.partition(":")[2]] for name in names}
 
 
 def _tasks(workspace: WorkspaceFolder) -> Abouts:
@@ -126,6 +129,23 @@ def _published_abouts(_: WorkspaceFolder) -> Abouts:
     from rallebench.views import published
 
     return published.abouts()
+
+
+def _runs(workspace: WorkspaceFolder) -> Abouts:
+    abouts: dict[str, str] = {}
+    if not list_files(workspace.runs, "*/run.json"):
+        return abouts  # without the engine, which takes a while to import
+    from rallebench.engine.store import list_runs
+
+    for run in list_runs(workspace.runs):
+        try:
+            stored, now = run.description(), run.state()
+            flow = stored.chain.name if stored.chain else stored.spec.workflow
+        except RalleError as error:
+            abouts |= _unreadable({run.name: str(error)})
+        else:
+            abouts[run.name] = f"{flow} on {stored.dataset}, {now.state}"
+    return abouts
 
 
 def _suites(_: WorkspaceFolder) -> Abouts:
@@ -153,14 +173,17 @@ _LISTINGS: dict[str, Callable[[WorkspaceFolder], Abouts]] = {
     "scholars": _scholars,
     "published": _published_abouts,
     "suites": _suites,
+    "runs": _runs,
 }
 
 
-def open_workspace(path: Path, base_settings: Path | None = None) -> WorkspaceFolder:
+def open_workspace(
+    path: Path, base_settings: Path | None = None, mcp_servers: Path | None = None
+) -> WorkspaceFolder:
     """Open a folder as a workspace, without loading models or starting jobs. Raises UsageError for a file."""
     from rallebench.workspace.paths import WorkspaceFolder
 
-    return WorkspaceFolder(path, base_settings)
+    return WorkspaceFolder(path, base_settings, mcp_servers)
 
 
 def abouts(workspace: WorkspaceFolder, kind: str) -> Abouts:
@@ -170,13 +193,44 @@ def abouts(workspace: WorkspaceFolder, kind: str) -> Abouts:
     return _LISTINGS[kind](workspace)
 
 
-def listing(workspace: WorkspaceFolder, kind: str | None = None) -> dict[str, list[dict[str, str]]]:
-    """``{kind: [{name, about}]}`` for one kind or all. Raises NotFoundError."""
-    kinds = _LISTINGS if kind is None else (kind,)
-    return {
-        kind: [{"name": name, "about": about} for name, about in abouts(workspace, kind).items()]
-        for kind in kinds
-    }
+def names(workspace: WorkspaceFolder, kind: str) -> Collection[str]:
+    """Return the names of a kind, without reading every chain for its description. Raises NotFoundError."""
+    return workspace.chain_paths() if kind == "chains" else abouts(workspace, kind)
+
+
+def listing(
+    workspace: WorkspaceFolder, kind: str | None = None, where: str = "", sort: str = ""
+) -> Mapping[str, list[dict[str, str]]]:
+    """Return {kind: [{name, about}]} of one kind or all, filtered and sorted; runs by all their columns, anything else by
+    ``name`` and ``about``. Raises UsageError.
+    """
+    if not (where or sort):
+        return {
+            kind: [
+                {"name": name, "about": about} for name, about in abouts(workspace, kind).items()
+            ]
+            for kind in (_LISTINGS if kind is None else (kind,))
+        }
+    if kind is None:
+        raise UsageError("A filter or an order needs one kind of names, such as runs.")
+    lines = abouts(workspace, kind)
+    if kind == "runs":
+        from rallebench.views import run_columns
+
+        names = [row.name for row in run_columns.arrange_runs(workspace, where, sort)]
+    else:
+        names = _arrange_names(lines, where, sort)
+    return {kind: [{"name": name, "about": lines.get(name, "")} for name in names]}
+
+
+def _arrange_names(lines: Abouts, where: str, sort: str) -> list[str]:
+    from rallebench.core.list_columns import Arrangement, ListColumn
+
+    columns: tuple[ListColumn[tuple[str, str]], ...] = (
+        ListColumn("name", "Name", "text", lambda line: line[0], searched=True),
+        ListColumn("about", "About", "text", lambda line: line[1], searched=True),
+    )
+    return [name for name, _ in Arrangement(where, sort).apply(list(lines.items()), columns)]
 
 
 def whole_card(metric: str) -> Card:

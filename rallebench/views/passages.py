@@ -12,6 +12,7 @@ from rallebench.core.folding import fold
 from rallebench.core.types import Example, Passage
 from rallebench.corpora.cards import read_card
 from rallebench.corpora.store import PassageStore
+from rallebench.engine import clusters
 from rallebench.views.gold_coverage import STARTER_NAME
 from rallebench.views.library import starter_passages
 from rallebench.workspace.paths import WorkspaceFolder
@@ -46,7 +47,7 @@ def _matching(folder: Path, sha256: str, words: str) -> range | tuple[int, ...]:
 
 def passages_at(workspace: WorkspaceFolder, corpus: str, rows: list[int]) -> list[Passage]:
     """Return the passages of these rows, in the given order. Raises NotFoundError."""
-    with _store(workspace, corpus) as passages:
+    with open_passages(workspace, corpus) as passages:
         return [passages[row] for row in rows]
 
 
@@ -62,14 +63,16 @@ def load_passage(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> Passag
 
 def passage_row(workspace: WorkspaceFolder, corpus: str, doc_id: str) -> int | None:
     """Return the row of a passage by its id; None if there is none."""
-    with _store(workspace, corpus) as passages:
+    with open_passages(workspace, corpus) as passages:
         if isinstance(passages, PassageStore):
             return passages.find_row(doc_id)
         return next((n for n, passage in enumerate(passages) if passage.doc_id == doc_id), None)
 
 
 @contextmanager
-def _store(workspace: WorkspaceFolder, corpus: str) -> Iterator[PassageStore | tuple[Passage, ...]]:
+def open_passages(
+    workspace: WorkspaceFolder, corpus: str
+) -> Iterator[PassageStore | tuple[Passage, ...]]:
     """Open the passages of a corpus by row. Raises NotFoundError."""
     folder = _folder(workspace, corpus)
     if folder is None:
@@ -111,6 +114,11 @@ def records(workspace: WorkspaceFolder, dataset: str, words: str = "") -> tuple[
         )
 
     return tuple(filter(holds, examples))
+
+
+def question_group(example: Example) -> str:
+    """Return the group that a question belongs to; '' if its record names none."""
+    return clusters.question_group(example)
 
 
 def find_example(workspace: WorkspaceFolder, dataset: str, words: str) -> Example | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rallebench.core.errors import NotFoundError, RalleError
@@ -247,7 +247,15 @@ def figures(value: PublishedTable, own: Sequence[Beside] = ()) -> list[Figure]:
     )
     rows = (*value.rows, *ours)
     drawn, plots = table_figures(value)
-    return [figure for figure in (*drawn, *(plot.figure(rows) for plot in plots)) if figure.series]
+    beside = (_with_source(plot.figure(rows), value.source) for plot in plots)
+    return [figure for figure in (*drawn, *beside) if figure.series]
+
+
+def _with_source(figure: Figure, source: str) -> Figure:
+    """The figure with its printed series marked, if it has ours too."""
+    printed = [name for name in figure.series if not name.startswith(OURS)]
+    ours = len(printed) < len(figure.series)
+    return replace(figure, printed=dict.fromkeys(printed, source)) if ours else figure
 
 
 def document(value: PublishedTable, own: Sequence[Beside] = ()) -> JsonObject:

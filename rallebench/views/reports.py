@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from rallebench.analysis import deployment, radar, tables, waterfall
@@ -11,15 +12,18 @@ from rallebench.analysis.changes import changes
 from rallebench.analysis.ranking import compare_many, ended_pairs, with_mean
 from rallebench.chains.chain import request_prompt
 from rallebench.core.comparison import Comparison
-from rallebench.core.errors import UsageError
+from rallebench.core.declining import accepted_answers
+from rallebench.core.errors import BadFileError, UsageError
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Code, Fold, Section
 from rallebench.core.types import Episode, Example, Step
 from rallebench.core.waterfall import SHORT, STAGES, Waterfall
 from rallebench.engine.ralle_files import prompts_text
 from rallebench.engine.run_files import RunDescription
+from rallebench.engine.run_marks import RunMarks, read_marks
 from rallebench.engine.score import score_episode, stored_cost
 from rallebench.engine.store import RunFolder
+from rallebench.views import repeats
 from rallebench.workspace.paths import WorkspaceFolder
 
 MOST_FLIPPED, MOST_RADARS = 200, 3
@@ -53,7 +57,9 @@ def _run(run: RunFolder, workspace: WorkspaceFolder) -> Iterator[Section]:
         "",
         (
             _summary(report),
+            *_marks(run),
             tables.metrics(report, run.description().chain),
+            *repeats.blocks(report.repeats),
             stored_cost(run),
             *failures,
         ),
@@ -63,9 +69,19 @@ def _run(run: RunFolder, workspace: WorkspaceFolder) -> Iterator[Section]:
     yield Section("Every question", (_question(*pair) for pair in ended_pairs(run)))
 
 
+def _marks(run: RunFolder) -> list[str]:
+    """Return the user's tags and note of a run, as sentences."""
+    marks = RunMarks()
+    with suppress(BadFileError):
+        marks = read_marks(run)
+    tags = [f"Tags: {', '.join(marks.tags)}."] if marks.tags else []
+    return [*tags, *([f"Note: {marks.note}"] if marks.note else [])]
+
+
 def _summary(report: RunReport) -> str:
     seconds = report.seconds_per_question
     facts = [
+        *([str(report.decided)] if report.decided else []),
         f"{report.n_done - report.n_errors} of {report.n} questions answered",
         f"{report.n_errors} failed",
         *([] if seconds is None else [f"{seconds:.3f} s a question in its steps"]),
@@ -78,7 +94,7 @@ def _waterfall(named: Sequence[tuple[str, Waterfall]]) -> list[Any]:
     stages = [
         f"{SHORT[stage]}: {meaning}"
         for stage, meaning in STAGES.items()
-        if any(fall.tells and fall.counts()[stage] for _, fall in named)
+        if any(fall.tells and fall.counts().get(stage) for _, fall in named)
     ]
     return [waterfall.figure(named), *stages, *waterfall.notes(named)]
 
@@ -93,7 +109,7 @@ def _question(example: Example, episode: Episode) -> Fold:
     (score,) = score_episode(episode, example, ("em",))
     marks = {1.0: ("right", "good"), 0.0: ("wrong", "bad"), None: ("not scored", "")}
     mark, tone = ("failed", "bad") if episode.error else marks.get(score.value, ("not scored", ""))
-    gold = " / ".join(example.gold.answers[:5]) or "–"
+    gold = " / ".join(accepted_answers(example.gold)[:5]) or "–"
     blocks: list[Any] = [f"answer: {episode.error or episode.answer or '(empty)'}; gold: {gold}"]
     blocks += step_blocks(episode.steps)
     return Fold(example.question.text, tuple(blocks), mark, tone)
@@ -154,7 +170,7 @@ def _flipped_rows(
     count = "1 question changed its" if len(qids) == 1 else f"{len(qids)} questions changed their"
     yield f"{count} score{cut}:"
     for qid in qids[:MOST_FLIPPED]:
-        blocks = [f"gold: {' / '.join(examples[qid].gold.answers[:3])}"]
+        blocks = [f"gold: {' / '.join(accepted_answers(examples[qid].gold)[:3])}"]
         for run, heads in zip((first, other), answers):
             head = heads.get(qid)
             blocks.append(f"{run.name}: {head.answer if head else ''}")

@@ -2,52 +2,46 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+import weakref
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from rallebench.core.errors import BadFileError, RalleError, UsageError
-from rallebench.core.folding import fold
-from rallebench.core.own_folders import list_files
-from rallebench.core.report import RunReport
+from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.experiments import FOLDER
 from rallebench.core.run_results import RunSummary
+from rallebench.core.run_titles import first_chains, run_title
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
-from rallebench.engine.headline import deciding_metric
-from rallebench.engine.run_files import RunState
-from rallebench.engine.store import TITLE, RunFolder, checked_run_name, list_runs
+from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.views.experiment_groups import plain_label
-from rallebench.views.variants import difference_label
+from rallebench.views.run_cache import RunCache
+from rallebench.views.run_index import RunIndex, folder_times
 from rallebench.workspace.paths import WorkspaceFolder
+from rallebench.workspace.references import REFERENCES, read_references
 
-HEADLINES = ("em", "all_rate", "f1", "accuracy")
-"""Headline metrics, in order of preference; a run without any of them uses the metric that ranks such runs."""
-
-_AUTOMATIC = re.compile(r"^(?P<base>.+)-\d{8}-\d{6}(-\d+)?$")
-"""Pattern of a generated name, which ends with a time."""
-
-_VARIANT = re.compile(r"^sweep-\d{8}-\d{6} (?P<label>.+)$")
-"""Pattern of the name of a run in an unnamed sweep."""
+CACHE = "runs.sqlite"
+"""The file of stored summaries in the workspace's cache."""
 
 
 class InBinError(UsageError):
     """The run is in the bin."""
 
 
-def rows(workspace: WorkspaceFolder) -> list[RunSummary]:
+def rows(workspace: WorkspaceFolder) -> Sequence[RunSummary]:
     """Return all runs, newest first. A damaged one is listed with its problem."""
-    return _describe_runs(workspace)[0]
+    return _describe_runs(workspace).here
 
 
 def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> dict[str, str]:
     """Name → title of the runs of jobs, given by name and request. This includes runs whose folder does not exist
     yet or any more.
     """
-    here, binned, first = _describe_runs(workspace)
-    known = {row.name: row.title for row in (*binned, *here)}
+    described = _describe_runs(workspace)
+    known, first = dict(described.titles), described.first
     for name, work in works:
         if name not in known and isinstance(work, PreparedRun):
             request = work.request
@@ -58,126 +52,158 @@ def titles(workspace: WorkspaceFolder, works: Iterable[tuple[str, object]]) -> d
     return known
 
 
-def _describe_runs(
-    workspace: WorkspaceFolder,
-) -> tuple[list[RunSummary], list[RunSummary], dict[str, Chain]]:
-    """Return the runs, the runs in the bin, and the first chain of each name. A run keeps its title when an earlier
-    one goes into the bin.
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """The runs, the runs in the bin, the first chain of each name, and name → title of all runs."""
+
+    here: tuple[RunSummary, ...]
+    binned: tuple[RunSummary, ...]
+    first: Mapping[str, Chain]
+    titles: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Lists:
+    """The indexes of a workspace, and the last description with everything on which it depends."""
+
+    runs: RunIndex
+    binned: RunIndex
+    depends: tuple[object, ...] = ()
+    described: _Described | None = None
+
+
+_LISTS: weakref.WeakKeyDictionary[WorkspaceFolder, _Lists] = weakref.WeakKeyDictionary()
+
+
+def _lists(workspace: WorkspaceFolder) -> _Lists:
+    if workspace not in _LISTS:
+        cache = RunCache(workspace.cache / CACHE, writes=not workspace.read_only)
+        _LISTS[workspace] = _Lists(RunIndex(workspace.runs, cache), RunIndex(workspace.run_bin))
+    return _LISTS[workspace]
+
+
+@contextmanager
+def reading_once() -> Iterator[None]:
+    """A block that changes no run: within it the folders are scanned once, however often the runs are listed."""
+    if _SCANNED.get() is not None:  # a block inside another
+        yield
+        return
+    token = _SCANNED.set({})
+    try:
+        yield
+    finally:
+        _SCANNED.reset(token)
+
+
+_SCANNED: ContextVar[dict[WorkspaceFolder, _Described] | None] = ContextVar("scanned", default=None)
+
+
+def _describe_runs(workspace: WorkspaceFolder) -> _Described:
+    """Return the runs of a workspace; see ``reading_once``."""
+    scanned = _SCANNED.get()
+    if scanned is None:
+        return _scan(workspace)
+    if workspace not in scanned:
+        scanned[workspace] = _scan(workspace)
+    return scanned[workspace]
+
+
+def _scan(workspace: WorkspaceFolder) -> _Described:
+    """Return the runs with titles that tell them apart, the same value as before if nothing has changed. A run keeps its
+    title when an earlier one goes into the bin.
     """
-    runs, binned = list_runs(workspace.runs), _bin(workspace)
-    described = {str(run.path): _row(str(run.path), _version(run)) for run in (*runs, *binned)}
-    first: dict[str, Chain] = {}
-    oldest_first = sorted(described.values(), key=lambda row: (row.created, row.name))
-    for row in oldest_first:  # titles of later runs say how they differ from the first
-        if row.chain is not None:
-            first.setdefault(row.chain.name, row.chain)
-    here = [_add_title(_with_state(described[str(run.path)], run.state()), first) for run in runs]
-    return here, [_add_title(described[str(run.path)], first) for run in binned], first
+    lists = _lists(workspace)
+    here, binned = lists.runs.rows(), lists.binned.rows()
+    starred, experiments = _references(workspace), _experiments(workspace)
+    described, depends = lists.described, (here, binned, starred, experiments)
+    if described is not None and all(a is b for a, b in zip(lists.depends, depends)):
+        return described
+    first = first_chains((row.created, row.name, row.chain) for row in (*here, *binned))
+    references, of_runs = set(starred.items()), experiments
+    listed = tuple(
+        replace(
+            _add_title(row, first),
+            experiment=of_runs.get(row.name, ""),
+            is_reference=(row.dataset, row.name) in references,
+        )
+        for row in here
+    )
+    gone = tuple(_add_title(row, first) for row in binned)
+    titles = {row.name: row.title for row in (*gone, *listed)}
+    lists.described = _Described(listed, gone, first, titles)
+    lists.depends = depends
+    return lists.described
 
 
-def _bin(workspace: WorkspaceFolder) -> list[RunFolder]:
-    files = list_files(workspace.run_bin, "*/run.json")
-    return [RunFolder(file.parent) for file in files]
+def _references(workspace: WorkspaceFolder) -> Mapping[str, str]:
+    """Return dataset → reference run; none if the file is damaged, which ``references_problem`` reports."""
+    file = workspace.path / REFERENCES
+    return _read_references(str(workspace.path), file.stat().st_mtime_ns if file.exists() else 0)
+
+
+@lru_cache(maxsize=16)
+def _read_references(workspace: str, version: int) -> Mapping[str, str]:
+    try:
+        return read_references(Path(workspace))
+    except BadFileError:
+        return {}
+
+
+def references_problem(workspace: WorkspaceFolder) -> str:
+    """Return why the starred runs cannot be read; "" if they can."""
+    try:
+        read_references(workspace.path)
+    except BadFileError as error:
+        return str(error)
+    return ""
+
+
+def _experiments(workspace: WorkspaceFolder) -> Mapping[str, str]:
+    """Return run → its experiment."""
+    return _runs_of_experiments(
+        str(workspace.path), tuple(sorted(folder_times(workspace.path / FOLDER).items()))
+    )
+
+
+@lru_cache(maxsize=16)
+def _runs_of_experiments(workspace: str, times: tuple[tuple[str, int], ...]) -> Mapping[str, str]:
+    return {run: name for name, time in times for run in _runs_of_experiment(workspace, name, time)}
+
+
+@lru_cache(maxsize=4096)
+def _runs_of_experiment(workspace: str, name: str, time: int) -> tuple[str, ...]:
+    return tuple(ExperimentStore(Path(workspace)).run_names(name).values())
 
 
 def run_row(workspace: WorkspaceFolder, name: str) -> RunSummary:
     """Return one row of the list. Raises UsageError."""
-    here, binned, _ = _describe_runs(workspace)
-    for row in here:
+    described = _describe_runs(workspace)
+    for row in described.here:
         if row.name == name:
             return row
-    if gone := next((row for row in binned if row.name == name), None):
+    if gone := next((row for row in described.binned if row.name == name), None):
         raise InBinError(f"The run {gone.title!r} is in the bin; bring it back to read it.")
     raise UsageError(f"There is no run {name!r}; choose one of the list.")
 
 
-def _version(run: RunFolder) -> tuple[int, ...]:
-    """Key that changes with everything shown in the row."""
-    files = (run.path / "run.json", run.path / "report.json", run.path / TITLE)
-    return tuple(file.stat().st_mtime_ns if file.exists() else 0 for file in files)
-
-
-@lru_cache(maxsize=4096)
-def _row(path: str, version: tuple[int, ...]) -> RunSummary:
-    run = RunFolder(Path(path))
-    try:
-        checked_run_name(run.name)
-        stored = run.description()
-        chain, report = stored.chain, run.report() or RunReport()
-    except RalleError as error:
-        return RunSummary(run.name, run.name, problem=str(error))
-    metrics = report.estimates
-    scored = [name for name, mean in metrics.items() if mean.value is not None]
-    decided = report.headline or deciding_metric(scored)
-    of_answers = (name for name in HEADLINES if name in scored)
-    metric = next(of_answers, "") or decided or next(iter([*scored, *metrics]), "")
-    return RunSummary(
-        run.name,
-        _own_title(run),
-        stored.dataset,
-        stored.spec.workflow,
-        stored.created,
-        "",
-        report.n_done,
-        report.n,
-        report.n_errors,
-        metric,
-        metrics.get(metric),
-        report.seconds_per_question,
-        report.cost.total.usd if report.cost else None,
-        chain,
-        metrics.get("Rprec"),
-    )
-
-
-def _with_state(row: RunSummary, now: RunState) -> RunSummary:
-    return replace(
-        row,
-        state=now.state,
-        done=now.done or row.done,
-        total=now.total or row.total,
-        errors=now.errors or row.errors,
-    )
-
-
 def _add_title(row: RunSummary, first: Mapping[str, Chain]) -> RunSummary:
-    """Add a title: the user's, or the run's own name, or the chain's name with the differences from its first run."""
-    if row.title:
-        return row
-    if row.chain is not None and (variant := _VARIANT.match(row.name)):
-        return replace(row, title=f"{row.chain.name} · {plain_label(variant['label'])}")
-    automatic = _AUTOMATIC.match(row.name)
-    if automatic is None:
-        return replace(row, title=row.name)
-    if row.chain is None:
-        return replace(row, title=automatic["base"].removesuffix(f"-{row.dataset}"))
-    different = difference_label(first[row.chain.name], row.chain)
-    title = row.chain.name if different == "the same" else f"{row.chain.name} · {different}"
-    return replace(row, title=title)
+    before = first.get(row.chain.name) if row.chain else None
+    own = f"{row.name} ({row.damage})" if row.damage else row.title
+    return replace(row, title=run_title(row.name, row.dataset, row.chain, before, own))
 
 
-def _own_title(run: RunFolder) -> str:
-    try:
-        return run.title()
-    except BadFileError:
-        return f"{run.name} ({TITLE} was damaged by another program; rename the run)"
+def in_bin(workspace: WorkspaceFolder) -> Sequence[RunSummary]:
+    return _describe_runs(workspace).binned
 
 
-def in_bin(workspace: WorkspaceFolder) -> list[RunSummary]:
-    return _describe_runs(workspace)[1]
+def reference(workspace: WorkspaceFolder, dataset: str) -> RunSummary | None:
+    """Return the starred run of a dataset; None if there is none."""
+    starred = _references(workspace).get(dataset)
+    return next(
+        (row for row in rows(workspace) if row.name == starred and row.dataset == dataset), None
+    )
 
 
 def is_imported(row: RunSummary) -> bool:
     """Return whether another program predicted the answers."""
     return row.workflow == IMPORTED
-
-
-def filter_rows(listed: Sequence[RunSummary], words: str, dataset: str) -> list[RunSummary]:
-    """Return the runs of a dataset ("" for all) that have all words in their title, name, dataset or workflow."""
-    terms = fold(words).split()
-    return [
-        row
-        for row in listed
-        if (not dataset or row.dataset == dataset)
-        and all(w in fold(f"{row.title} {row.name} {row.dataset} {row.workflow}") for w in terms)
-    ]

@@ -15,18 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.analysis.waterfall import run_waterfall
+from rallebench.core.declining import accepted_answers
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.files import read_object, write_json
 from rallebench.core.folding import fold
 from rallebench.core.memory import pause_collector
-from rallebench.core.types import Episode, Example, Gold, Outcome, digest
-from rallebench.core.waterfall import SHORT, STAGES
-from rallebench.datasets.kilt import read_answers, record_id
+from rallebench.core.types import Episode, Example, Outcome, digest
+from rallebench.core.waterfall import AT_STAGE, SHORT, STAGES, UNKNOWN, verdict_kind
+from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.metric_choice import stored_metrics
 from rallebench.engine.score import read_example
 from rallebench.engine.store import RunFolder, list_runs
 from rallebench.metrics import METRICS
-from rallebench.views.verdicts import AT_STAGE, UNKNOWN, verdict_kind
+from rallebench.views.dataset_changes import changed_questions
 from rallebench.workspace.coverage import MOST_PASSAGES
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -52,20 +53,21 @@ class QuestionRow:
     at: int | None = None
 
 
-def _version(run: RunFolder) -> tuple[int, ...]:
+def answers_version(run: RunFolder) -> tuple[int, ...]:
+    """Return numbers that change with the questions, answers or scores of a run."""
     files = ("episodes.jsonl", "scores.jsonl", "questions.jsonl")
     stats = [(run.path / name).stat() if (run.path / name).exists() else None for name in files]
     return tuple(x for s in stats for x in ((s.st_mtime_ns, s.st_size) if s else (0, 0)))
 
 
 def _stages_file(workspace: WorkspaceFolder, run: RunFolder) -> Path:
-    return workspace.cache / "stages" / f"{digest([run.name, *_version(run)])[:24]}.json"
+    return workspace.stages / f"{digest([run.name, *answers_version(run)])[:24]}.json"
 
 
 def questions(workspace: WorkspaceFolder, run: RunFolder) -> Sequence[QuestionRow]:
     """Return all answered, failed and remaining questions of a run, in order."""
     file = _stages_file(workspace, run)
-    return _questions(str(run.path), _version(run), str(file), file.exists())
+    return _questions(str(run.path), answers_version(run), str(file), file.exists())
 
 
 @lru_cache(maxsize=4)
@@ -77,7 +79,7 @@ def _records(path: str, version: tuple[int, ...]) -> Mapping[str, Mapping[str, A
 
 def example(run: RunFolder, qid: str) -> Example:
     """Return a question of a run with its gold. Raises UsageError if the run does not have it."""
-    record = _records(str(run.path), _version(run)[-2:]).get(qid)
+    record = _records(str(run.path), answers_version(run)[-2:]).get(qid)
     if record is None:
         raise UsageError(f"The run {run.name!r} has no question {qid!r}; choose one of its list.")
     return read_example(record, run.questions_file)
@@ -90,7 +92,7 @@ def _questions(
 ) -> tuple[QuestionRow, ...]:
     run = RunFolder(Path(path))
     heads = run.heads()
-    right = {score.qid: score.value for score in run.scores("em")}
+    right = {score.qid: score.value for score in run.own_scores("em")}
     stages: Mapping[str, str] = read_object(Path(stages_file)) if known else {}
     chain = run.description().chain
     answers = chain is None or chain.produces_answer
@@ -98,14 +100,14 @@ def _questions(
     unscored = answers and run.state().state != "done" and "em" in stored_metrics(run)
     listed = []
     for qid, record in _records(path, version[-2:]).items():
-        head, gold = heads.get(qid), read_answers(record, str(run.questions_file))
+        head, gold = heads.get(qid), read_gold(record, str(run.questions_file))
         stage = stages.get(qid, "") if head else TODO
         error, answer = (head.error, head.answer) if head else ("", "")
         em = right.get(qid)
         if head and em is None and unscored:
-            em = METRICS["em"](Episode(qid, "", (), Outcome(answer)), Gold(gold))
+            em = METRICS["em"](Episode(qid, "", (), Outcome(answer)), gold)
         kind = verdict_kind(error, em, stage) if head else "none"
-        first = gold[0] if gold else ""
+        first = next(iter(accepted_answers(gold)), "")
         at = head.at if head else None
         listed.append(QuestionRow(qid, record["input"], first, answer or error, kind, stage, at))
     return tuple(listed)
@@ -138,6 +140,15 @@ def filter_questions(listed: Sequence[QuestionRow], only: str, words: str) -> li
     ]
 
 
+def question_ids(
+    workspace: WorkspaceFolder, run: RunFolder, only: str, words: str = ""
+) -> list[str]:
+    """Return the ids of the questions that pass a filter; the steps are read if the filter needs them."""
+    if only not in ("", "wrong", "right", "failed") and not stages_known(workspace, run):
+        read_stages(workspace, run)
+    return [row.qid for row in filter_questions(questions(workspace, run), only, words)]
+
+
 def counts(listed: Sequence[QuestionRow]) -> dict[str, int]:
     """Verdict → number of questions; ``""`` counts all, ``wrong`` all that are not right."""
     kinds = Counter(row.kind for row in listed)
@@ -162,6 +173,19 @@ def lost_parts(listed: Sequence[QuestionRow]) -> list[tuple[str, str, int]]:
     return [(kind, ", ".join(parts[kind]), sums[kind]) for kind in order if sums[kind]]
 
 
+def run_lost_parts(workspace: WorkspaceFolder, run: RunFolder) -> Sequence[tuple[str, str, int]]:
+    """Return ``lost_parts`` of a whole run; a list of runs asks for many of them again and again."""
+    file = _stages_file(workspace, run)
+    return _run_lost_parts(str(run.path), answers_version(run), str(file), file.exists())
+
+
+@lru_cache(maxsize=20_000)
+def _run_lost_parts(
+    path: str, version: tuple[int, ...], stages_file: str, known: bool
+) -> tuple[tuple[str, str, int], ...]:
+    return tuple(lost_parts(_questions(path, version, stages_file, known)))
+
+
 def open_question(
     workspace: WorkspaceFolder, run: RunFolder, qid: str
 ) -> tuple[Example, Episode | None]:
@@ -173,14 +197,21 @@ def open_question(
 def last_verdicts(
     workspace: WorkspaceFolder, dataset: str, chain: str
 ) -> Mapping[str, tuple[str, str]]:
-    """Question id → (verdict, answer) of a chain's newest scored run on a dataset; {} if there is none."""
+    """Question id → (verdict, answer) of a chain's newest scored run on a dataset; {} if there is none. A question that
+    changed since has no verdict.
+    """
     for run in list_runs(workspace.runs):
         try:
             stored = run.description()
             own = stored.chain
             same = own is not None and (stored.dataset, own.name) == (dataset, chain)
             if same and run.report() is not None:
-                return {row.qid: (row.kind, row.answer) for row in questions(workspace, run)}
+                changed = changed_questions(workspace, run)
+                return {
+                    row.qid: (row.kind, row.answer)
+                    for row in questions(workspace, run)
+                    if row.qid not in changed
+                }
         except (RalleError, LookupError):
             continue
     return {}

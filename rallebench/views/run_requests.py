@@ -9,12 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains.overrides import overridden
+from rallebench.core.deciding import StoppingRule
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.runs import FlowSpec, PreparedRun
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.starter import DEFAULT_DATASET
 from rallebench.core.types import Chain, Example
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
+from rallebench.engine.store import RunFolder
 from rallebench.experiments.prepared_run import fresh_name, prepare_run
 from rallebench.experiments.sweeps.running import chain_entry
 from rallebench.workspace.flows import chain_flow
@@ -28,7 +32,8 @@ BATCH = 20
 class BenchmarkOptions:
     """Options of a benchmark. None means the value in RaLLe's experiment file, or the default. ``sampled``: draw the
     questions at random by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves; ``dataset``
-    is then only their name.
+    is then only their name. ``budget``: the spending limit. ``until``: end the run once it is decided. ``repeats``: how
+    often each question is asked.
     """
 
     dataset: str | None = None
@@ -43,6 +48,9 @@ class BenchmarkOptions:
     retriever: str | None = None
     settings: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
+    budget: SpendingLimit | None = None
+    until: StoppingRule | None = None
+    repeats: RepeatOptions = ONCE
 
 
 def changed_chain(
@@ -143,7 +151,8 @@ def of_flow(
     resume: bool = False,
 ) -> PreparedRun:
     """Return the checked benchmark of a chain's or an agent's flow. Raises UsageError."""
-    return prepare_run(
+    rule = options.until
+    prepared = prepare_run(
         workspace,
         flow,
         options.dataset or DEFAULT_DATASET,
@@ -156,6 +165,13 @@ def of_flow(
         seed=options.seed,
         max_errors=options.max_errors,
         resume=resume,
-        may_grow=resume,
+        may_grow=resume and rule is None,
         track=options.track,
+        budget=options.budget,
+        repeats=options.repeats,
     )
+    if rule is None:
+        return prepared
+    from rallebench.experiments.until_decided import ask_until_decided
+
+    return ask_until_decided(prepared, RunFolder.open(workspace.runs, rule.against), rule)

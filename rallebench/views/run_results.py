@@ -138,7 +138,9 @@ def _difference(compared: Comparison, name: str, pair: PairedComparison) -> Metr
         losses=pair.losses,
         gained=pair.gained,
         lost=pair.lost,
-        needed=pair.needed,
+        needed=pair.needed.value if pair.needed else None,
         verdict=pair.verdict(upward),
         note=pair.note,
+        needed_low=pair.needed.low if pair.needed else None,
+        needed_high=pair.needed.high if pair.needed else None,
     )

@@ -34,6 +34,8 @@ HEADLINES = (
     ("f1", "F1", "word overlap with the gold"),
     ("Rprec", "R-precision", "gold page first"),
     ("answer_in_context", "Answer in the prompt", "the ceiling of this retriever"),
+    ("accuracy", "Accuracy", "an accepted answer, letter by letter"),
+    ("rougel", "ROUGE-L", "longest common word sequence with the gold"),
 )
 """(metric or metric family, label, explanation) of the tiles; a run without one of them shows its own first metrics."""
 
@@ -72,6 +74,12 @@ class OpenRun:
     def is_going(self) -> bool:
         """Return whether answers or scores are still arriving."""
         return self.folder.state().is_active
+
+    @property
+    def stop_reason(self) -> str:
+        """Why the run ended early; "" for a run that did not."""
+        state = self.folder.state()
+        return state.message if state.state in ("stopped", "failed") else ""
 
     @property
     def record(self) -> Json:

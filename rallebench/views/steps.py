@@ -6,23 +6,13 @@ from collections.abc import Sequence
 
 from rallebench.chains.chain import request_prompt, wiki_id_title
 from rallebench.core.answers import find_answers
-from rallebench.core.prices import FREE, Prices
-from rallebench.core.types import Generate, Retrieve, Step, UseTool
+from rallebench.core.prices import Prices
+from rallebench.core.types import Generate, Step
 from rallebench.engine.cost import dollars
 from rallebench.metrics.cost import step_completion_tokens, step_prompt_tokens
 
 LONGEST_SPAN = 200
 """In characters. Longer answers are not searched for in passages, because only copied spans can be found."""
-
-
-def heading(step: Step) -> str:
-    """Return the kind of a step and its retriever, model or tool, as in "retrieve docs-bm25"."""
-    request = step.request
-    if isinstance(request, Retrieve):
-        return f"retrieve {request.retriever}"
-    if isinstance(request, Generate):
-        return f"generate {request.llm}"
-    return f"tool {request.tool}" if isinstance(request, UseTool) else "identity"
 
 
 def sent_text(step: Step) -> str:
@@ -47,11 +37,8 @@ def tokens(steps: Sequence[Step]) -> tuple[int, int] | None:
 
 
 def price(steps: Sequence[Step], prices: Prices) -> float | None:
-    """Return the US dollars of these steps by the models' ``price_of_use``. Free models cost 0 even without token
-    counts. None if a price is unknown.
-    """
-    paid = [s for s in steps if prices.get(getattr(s.request, "llm", "")) != FREE]
-    return dollars(paid, prices)
+    """Return the US dollars of these steps by the models' ``price_of_use``; None if a price is unknown."""
+    return dollars(steps, prices)
 
 
 def spans(text: str, answers: Sequence[str]) -> list[tuple[int, int]]:

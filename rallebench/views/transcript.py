@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from rallebench import sandbox
 from rallebench.core.errors import UsageError
+from rallebench.core.terminal import visible_line
 from rallebench.core.types import Generate, Reply, Request, Retrieve, Step, ToolCall, UseTool
 from rallebench.workflows.edits import EDITED
 from rallebench.workflows.pal import extract_program
@@ -151,10 +152,10 @@ def _tool(request: UseTool, reply: Reply) -> list[Piece]:
 
 
 def _call(request: UseTool) -> str:
-    arguments = {name: value for name, value in request.arguments.items() if name != "api"}
-    return (
-        f"{request.arguments.get('api', request.tool)}({json.dumps(arguments, ensure_ascii=False)})"
-    )
+    arguments = dict(request.arguments)
+    name = visible_line(arguments.pop("api", request.tool))
+    in_json = arguments.pop("arguments", "")  # of a server's tool
+    return f"{name}({in_json or json.dumps(arguments, ensure_ascii=False)})"
 
 
 # ── editing ──────────────────────────────────────────────────────────────────

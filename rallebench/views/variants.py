@@ -2,38 +2,39 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
 from rallebench.analysis.paired import compare
+from rallebench.analysis.waterfall import are_long
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.comparison import PairedComparison
-from rallebench.core.report import Clusters, Estimate
-from rallebench.core.types import Action, Chain, Episode, Example, digest
-from rallebench.engine.clusters import find_clusters
+from rallebench.core.report import Bounds, Clusters, Estimate
+from rallebench.core.run_titles import difference_label
+from rallebench.core.types import Chain, Episode, Example, digest
+from rallebench.core.waterfall import verdict_kind
+from rallebench.engine.clusters import find_clusters, list_articles
 from rallebench.engine.headline import is_graded
 from rallebench.engine.score import score_episode
 from rallebench.engine.statistics import means
-from rallebench.views.verdicts import verdict_kind
 
 R_PRECISION, NDCG = "Rprec", "ndcg"
 """Retrieval metrics that compare variants; nDCG is computed at the chain's depth."""
-NAMES = {"retrieve": "retrieve", "generate": "generate", "identity": "pass on"}
-TEMPLATES = {"retrieve": "query", "generate": "prompt", "identity": "text"}
-"""Kind of action → (its label, the label of its template)."""
 
 
 @dataclass(frozen=True, slots=True)
 class VariantAnswer:
     """A variant's answer to a question. ``kind``: right, wrong, failed, or none without gold answers. ``retrieval``:
-    retrieval metric → score.
+    retrieval metric → score. ``episode``: the steps behind it.
     """
 
     kind: str
     answer: str
     em: float | None
     seconds: float
+    episode: Episode
     retrieval: Mapping[str, float | None] = field(default_factory=dict)
 
     def score(self, metric: str) -> float | None:
@@ -55,15 +56,18 @@ def cell_key(chain: Chain, example: Example) -> tuple[str, str]:
     return answer_key(chain), example.question.qid
 
 
-def variant_answer(chain: Chain, example: Example, episode: Episode) -> VariantAnswer:
-    """Convert an episode to a variant's answer."""
+def variant_answer(
+    chain: Chain, example: Example, episode: Episode, dataset: Sequence[Example]
+) -> VariantAnswer:
+    """Convert an episode to a variant's answer. Where the dataset's answers are too long for exact match, none is wrong."""
     if episode.error:
-        return VariantAnswer("failed", episode.error, None, 0.0)
+        return VariantAnswer("failed", episode.error, None, 0.0, episode)
     names = ("em", "Rprec", f"ndcg@{chain.depth}") if chain.depth else ("em",)
     em, *retrieval = (score.value for score in score_episode(episode, example, names))
     seconds = sum(step.seconds for step in episode.steps)
     values = dict(zip((R_PRECISION, NDCG), retrieval)) if example.gold.pages else {}
-    return VariantAnswer(verdict_kind("", em), episode.answer, em, seconds, values)
+    kind = verdict_kind("", em, "in_prompt" if are_long(dataset) else "")
+    return VariantAnswer(kind, episode.answer, em, seconds, episode, values)
 
 
 def deciding(chains: Sequence[Chain], examples: Sequence[Example]) -> str:
@@ -93,14 +97,31 @@ def scores(
 
 
 def chain_mean(
-    chain: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
+    chain: Chain,
+    examples: Sequence[Example],
+    cells: Cells,
+    metric: str = "em",
+    largest: int | None = None,
 ) -> tuple[Estimate, Clusters]:
     """Return a chain's mean over the questions that it answered, with its interval over articles, and the articles."""
     scored = scores(chain, examples, cells, metric)
+    return mean_with_interval(scored, examples, (0.0, 1.0), largest)
+
+
+def mean_with_interval(
+    scored: Mapping[str, float],
+    examples: Sequence[Example],
+    bounds: Bounds,
+    largest: int | None = None,
+) -> tuple[Estimate, Clusters]:
+    """Return the mean of question id → score, with its interval over articles, and the articles. ``largest``: the questions of
+    the dataset's largest article, if questions are asked until it is decided.
+    """
     clusters = find_clusters([x for x in examples if x.question.qid in scored])
     qids = list(scored)
-    column = {metric: [scored[qid] for qid in qids]}
-    return means(column, clusters.labels(qids), {metric: (0.0, 1.0)})[metric], clusters
+    column = {"score": [scored[qid] for qid in qids]}
+    estimate = means(column, clusters.labels(qids), {"score": bounds}, largest)["score"]
+    return estimate, clusters
 
 
 def count_note(metric: str, scored: Sequence[float]) -> str:
@@ -126,35 +147,64 @@ def sample(examples: Sequence[Example], count: int) -> list[Example]:
 
 
 def compare_chains(
-    base: Chain, other: Chain, examples: Sequence[Example], cells: Cells, metric: str = "em"
+    base: Chain,
+    other: Chain,
+    examples: Sequence[Example],
+    cells: Cells,
+    metric: str = "em",
+    *,
+    largest: int | None = None,
+    comparisons: int = 1,
 ) -> PairedComparison:
-    """Compare ``other`` with ``base`` on the questions that both have answered."""
-    a, b = (scores(chain, examples, cells, metric) for chain in (base, other))
-    return compare(metric, a, b, clusters=find_clusters(examples).of, bounds={metric: (0.0, 1.0)})
-
-
-def difference_label(base: Chain, other: Chain) -> str:
-    """Describe the difference between two chains briefly, as the label of a variant.
-
-    >>> a = Chain("a", (Action("retrieve", "{question}", target="x", k=5),))
-    >>> difference_label(a, a.replace_action(0, k=10)), difference_label(a, a)
-    ('k 10', 'the same')
+    """Compare ``other`` with ``base`` on the questions that both have answered. ``largest``: as for ``mean_with_interval``;
+    ``comparisons``: the number of variants that are decided.
     """
-    words: list[str] = []
-    for index in range(max(len(base.actions), len(other.actions))):
-        if index >= len(base.actions):
-            words.append(f"+ {NAMES[other.actions[index].kind]}")
-        elif index >= len(other.actions):
-            words.append(f"without action {index + 1}")
-        else:
-            words += _action(base.actions[index], other.actions[index])
-    return " · ".join(dict.fromkeys(words)) or "the same"
+    a, b = (scores(chain, examples, cells, metric) for chain in (base, other))
+    return compare(
+        metric,
+        a,
+        b,
+        clusters=find_clusters(examples).of,
+        bounds={metric: (0.0, 1.0)},
+        comparisons=comparisons,
+        largest=largest,
+    )
+
+
+def largest_article(examples: Sequence[Example]) -> int:
+    """Return the number of questions of the largest article."""
+    return max(map(len, list_articles(examples)))
+
+
+def first_articles(examples: Sequence[Example], count: int) -> list[Example]:
+    """Return at least ``count`` questions, if there are as many: whole articles in a random order that is always the same."""
+    articles = list_articles(examples)
+    random.Random(0).shuffle(articles)
+    chosen: list[Example] = []
+    while articles and len(chosen) < count:
+        chosen += articles.pop()
+    return chosen
+
+
+def base_label(base: Chain, others: Sequence[Chain]) -> str:
+    """Return the name of the base, with its index if each of the other chains has another one.
+
+    >>> from rallebench.core.types import Action
+    >>> a, b = (Chain("docs", (Action("retrieve", "{question}", target=name),)) for name in ("bm25", "dense"))
+    >>> base_label(a, [b]), base_label(a, [a.replace_action(0, k=9), b])
+    ('docs · bm25', 'docs')
+    """
+    differ = [chain.retrievers != base.retrievers for chain in others]
+    if len(base.retrievers) == 1 and differ and all(differ):
+        return f"{base.name} · {base.retrievers[0]}"
+    return base.name
 
 
 def variant_label(base: Chain, other: Chain, saved: Chain | None) -> str:
     """Return the label of a variant compared with ``base``: their difference. A variant of another saved chain has
     that chain's name instead, followed by its difference from ``saved``.
 
+    >>> from rallebench.core.types import Action
     >>> a, b = (Chain(name, (Action("retrieve", "{question}", target="x", k=5),)) for name in "ab")
     >>> [variant_label(a, chain, b) for chain in (a.replace_action(0, k=9), b, b.replace_action(0, k=9))]
     ['k 9', 'b', 'b · k 9']
@@ -163,18 +213,3 @@ def variant_label(base: Chain, other: Chain, saved: Chain | None) -> str:
         return difference_label(base, other)
     different = "edited" if saved is None else difference_label(saved, other)
     return other.name if different == "the same" else f"{other.name} · {different}"
-
-
-def _action(a: Action, b: Action) -> list[str]:
-    if a.kind != b.kind:
-        return [f"{NAMES[b.kind]} instead of {NAMES[a.kind]}"]
-    words = [b.target] if a.target != b.target else []
-    if a.k != b.k:
-        words.append(f"k {b.k}")
-    if (a.template, a.dialect) != (b.template, b.dialect):
-        words.append(f"{TEMPLATES[b.kind]} changed")
-    for name in sorted({*a.generation, *b.generation}):
-        if a.generation.get(name) != (value := b.generation.get(name)):
-            short = "default" if value is None else value if len(str(value)) < 20 else "changed"
-            words.append(f"{name.replace('_', ' ')} {short}")
-    return words

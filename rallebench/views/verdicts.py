@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from rallebench.analysis.waterfall import waterfall
 from rallebench.core.types import Episode, Example, Hit, Retrieve
-from rallebench.core.waterfall import SHORT
+from rallebench.core.waterfall import AT_STAGE, SHORT, UNKNOWN, VerdictKind, verdict_kind
 from rallebench.engine.score import score_episode
 from rallebench.metrics.recorded import has_retrieval
 from rallebench.workspace.coverage import MOST_PASSAGES, corpus_pages
@@ -17,25 +16,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 DEPTH = 100
 """Depth of the search for the first gold page."""
 
-VerdictKind = Literal["right", "wrong", "lost", "format", "failed", "none"]
-
 STATIONS = ("Retrieved", "In the prompt", "In the answer", "Format")
-AT_STAGE: Mapping[str, tuple[VerdictKind, int | None]] = {
-    "failed": ("failed", None),
-    "not_in_corpus": ("lost", 0),
-    "not_retrieved": ("lost", 0),
-    "not_found": ("lost", 0),
-    "not_given": ("lost", 0),
-    "not_in_prompt": ("wrong", 1),
-    "not_in_answer": ("wrong", 2),
-    "lost_by_format": ("format", 3),
-    "right_without_support": ("right", None),
-    "right": ("right", None),
-}
-"""Stage of the waterfall → verdict and the position in the chain at which the question was lost. Other stages have
-no gold answer.
-"""
-UNKNOWN: tuple[VerdictKind, None] = ("none", None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +43,26 @@ class Verdict:
 
 
 def verdict(
-    workspace: WorkspaceFolder, example: Example, episode: Episode, hits: Sequence[Hit]
+    workspace: WorkspaceFolder,
+    example: Example,
+    episode: Episode,
+    hits: Sequence[Hit],
+    dataset: Sequence[Example] = (),
 ) -> Verdict:
-    """Judge an episode. ``hits``: results of its last search, down to DEPTH; see ``Asking.deeper_hits``."""
+    """Judge an episode. ``hits``: results of its last search, down to DEPTH; see ``Asking.deeper_hits``. ``dataset``: the
+    questions whose answers decide, as in a run, whether exact match means anything; () for the question alone.
+    """
     pages = corpus_pages(
         workspace,
         [s.request.retriever for s in episode.steps if isinstance(s.request, Retrieve)],
         at_most=MOST_PASSAGES,
     )
-    stage = waterfall((example,), (episode,), pages).placed[0].stage
+    stage = waterfall((*dataset, example), (episode,), pages).placed[0].stage
+    return stage_verdict(example, episode, hits, stage)
+
+
+def stage_verdict(example: Example, episode: Episode, hits: Sequence[Hit], stage: str) -> Verdict:
+    """Judge an episode whose ``stage`` in the waterfall is known; ``hits``: as in ``verdict``."""
     em, f1 = (score.value for score in score_episode(episode, example, ("em", "f1")))
     ranks = (n for n, hit in enumerate(hits, 1) if hit.passage.page_id in example.gold.pages)
     kind = verdict_kind(episode.error, em, stage)
@@ -88,14 +80,3 @@ def lost_in_words(stage: str) -> str:
     """
     lost = AT_STAGE.get(stage, UNKNOWN)[0] in ("failed", "lost", "wrong", "format")
     return SHORT[stage] if lost else ""
-
-
-def verdict_kind(error: str, em: float | None, stage: str = "") -> VerdictKind:
-    """Return the verdict on an answer, from its exact match or else from its stage of the waterfall, if known."""
-    if error:
-        return "failed"
-    if em == 1:
-        return "right"
-    if stage:
-        return AT_STAGE.get(stage, UNKNOWN)[0]
-    return "none" if em is None else "wrong"

@@ -23,24 +23,34 @@ def room(max_tokens: int) -> int:
     return max(24, max_tokens * 5 // 8)
 
 
-def action(verbs: Iterable[str], brackets: str, max_tokens: int) -> Json:
-    """Return the format of one scratchpad action, such as ``Search[Ada Lovelace]``."""
-    pattern = f" ?{_action(verbs, brackets, room(max_tokens))}"
+def action(verbs: Iterable[str], brackets: str, max_tokens: int, bare: Sequence[str] = ()) -> Json:
+    """Return the format of one scratchpad action, such as ``Search[Ada Lovelace]``. ``bare``: verbs without an argument."""
+    pattern = f" ?{_action(verbs, brackets, room(max_tokens), bare)}"
     return {"response_format": {"type": "regex", "regex": pattern}}
 
 
-def thought_and_action(verbs: Iterable[str], brackets: str, number: int, max_tokens: int) -> Json:
+def thought_and_action(
+    verbs: Iterable[str],
+    brackets: str,
+    number: int,
+    max_tokens: int,
+    bare: Sequence[str] = (),
+) -> Json:
     """Return the format of a thought and the action with the same number below it."""
     half = room(max_tokens) // 2
-    pattern = rf" ?[^\s\[\]][^\n]{{0,{half}}}\nAction {number}: {_action(verbs, brackets, half)}"
+    pattern = (
+        rf" ?[^\s\[\]][^\n]{{0,{half}}}\nAction {number}: {_action(verbs, brackets, half, bare)}"
+    )
     return {"response_format": {"type": "regex", "regex": pattern}}
 
 
-def _action(verbs: Iterable[str], brackets: str, longest: int) -> str:
+def _action(verbs: Iterable[str], brackets: str, longest: int, bare: Sequence[str]) -> str:
     left, right = map(re.escape, brackets)
     plain = rf"[^{left}{right}\n]"
     argument = rf"[^\s{left}{right}](?:{plain}|{left}{plain}{{0,{NESTED}}}{right}){{0,{longest}}}"
-    return f"(?:{'|'.join(map(re.escape, verbs))}){left}{argument}{right}"
+    with_argument = "|".join(re.escape(verb) for verb in verbs if verb not in bare)
+    action = f"(?:{with_argument}){left}{argument}{right}"
+    return f"(?:{action}|(?:{'|'.join(map(re.escape, bare))}){left}{right})" if bare else action
 
 
 def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Json:
@@ -51,7 +61,7 @@ def text_call(tools: Sequence[ToolSpec], max_tokens: int) -> Json:
     rules.append(f"call: {' | '.join(names)}")
     for name, tool in zip(names, tools):
         head = quote_literal(f"{tool.name}\nAction Input: ")
-        rules.append(f"{name}: {head} {schema_rule(_short(tool.parameters, half))}")
+        rules.append(f"{name}: {head} {schema_rule(_short(tool, half))}")
     return {"response_format": {"type": "grammar", "grammar": "\n".join(rules)}}
 
 
@@ -60,15 +70,15 @@ def native_call(tools: Sequence[ToolSpec]) -> Json:
     return {"tool_choice": "required"} if tools else {}
 
 
-def _short(schema: Json, longest: int) -> dict[str, Any]:
-    """Return the schema of an object whose texts share this number of characters."""
-    properties = schema.get("properties", {})
+def _short(tool: ToolSpec, longest: int) -> dict[str, Any]:
+    """Return the schema of the arguments whose texts share this number of characters."""
+    properties = tool.properties
     free = [name for name, value in properties.items() if _is_free(value)]
     most = {"maxLength": max(16, longest // max(1, len(free)))}
     bound = {name: {**properties[name], **most} for name in free}
     # without an end to its properties an object may have no end
     closed = {"type": "object", "additionalProperties": False}
-    return {**schema, **closed, "properties": {**properties, **bound}}
+    return {**tool.parameters, **closed, "properties": {**properties, **bound}}
 
 
 def _is_free(value: Json) -> bool:

@@ -48,7 +48,9 @@ def scratchpad(
     ``thought`` only for the Action. Raises EpisodeEnd.
     """
     pad, env = head, conversation.env
-    form = _forms.action(_verbs(conversation), env.brackets, conversation.limits.max_tokens)
+    form = _forms.action(
+        _verbs(conversation), env.brackets, conversation.limits.max_tokens, _bare(conversation)
+    )
     for n in range(1, conversation.limits.steps + 1):
         if one_call:
             thoughts, action = yield from _both(conversation, pad, n)
@@ -92,6 +94,11 @@ def _verbs(conversation: Conversation) -> list[str]:
     return [*(tool.name for tool in conversation.env.tools), FINISH]
 
 
+def _bare(conversation: Conversation) -> list[str]:
+    """Return the verbs without an argument."""
+    return [tool.name for tool in conversation.env.tools if not tool.arguments]
+
+
 def _line(conversation: Conversation, prompt: str, form: Json | None = None) -> SubFlow[str]:
     reply = yield from conversation.ask(prompt, ("\n",), forced=form)
     line = first_line(reply.text)
@@ -129,8 +136,9 @@ def _action(conversation: Conversation, prompt: str, form: Json) -> SubFlow[str]
 
 def _both(conversation: Conversation, pad: str, n: int) -> SubFlow[tuple[str, str]]:
     """Return thought and action from one reply, without invented observations."""
+    verbs, bare = _verbs(conversation), _bare(conversation)
     form = _forms.thought_and_action(
-        _verbs(conversation), conversation.env.brackets, n, conversation.limits.max_tokens
+        verbs, conversation.env.brackets, n, conversation.limits.max_tokens, bare
     )
     stop = (f"\nObservation {n}:",)
     reply = yield from conversation.ask(f"{pad}\nThought {n}:", stop, forced=form)

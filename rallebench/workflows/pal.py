@@ -32,7 +32,7 @@ def pal(conversation: Conversation) -> Flow:
     """One program that calls the environment; its output is the answer."""
     shots = [shot for shot in conversation.shots if shot.program]
     rendered = [f"Question: {shot.question}\n```python\n{shot.program}\n```" for shot in shots]
-    prompt = conversation.head("pal.txt", rendered, functions=functions(conversation.env.tools))
+    prompt = conversation.head("pal.txt", rendered, functions=functions(conversation.env))
     reply = yield from conversation.ask(prompt)
     program = extract_program(reply.text)
     if not program.strip():

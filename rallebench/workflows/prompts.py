@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ FORMAT = "rallebench-shots/1"
 def actions(env: Environment) -> str:
     """List the actions of an environment, one numbered line each; Finish is the last."""
     left, right = tuple(env.brackets)
-    rows = [(tool.name, ", ".join(tool.arguments), tool.description) for tool in env.tools]
+    rows = [(tool.name, ", ".join(tool.arguments), _about(env, tool)) for tool in env.tools]
     rows.append((FINISH, "answer", "Returns the answer and finishes the task."))
     return "\n".join(
         f"({number}) {name}{left}{names}{right}: {about}"
@@ -28,11 +28,16 @@ def actions(env: Environment) -> str:
     )
 
 
-def functions(tools: Sequence[ToolSpec]) -> str:
-    """List tools as Python functions, one line each."""
+def functions(env: Environment) -> str:
+    """List the tools of an environment as Python functions, one line each."""
     return "\n".join(
-        f"{tool.name}({', '.join(tool.arguments)})  # {tool.description}" for tool in tools
+        f"{tool.name}({', '.join(tool.arguments)})  # {_about(env, tool)}" for tool in env.tools
     )
+
+
+def _about(env: Environment, tool: ToolSpec) -> str:
+    arguments = getattr(env, "explanations", {}).get(tool.name)
+    return f"{tool.description.removesuffix('.')}. {arguments}" if arguments else tool.description
 
 
 def episode(shot: Shot, brackets: str, *, thought: bool, plan: bool) -> str:

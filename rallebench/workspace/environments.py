@@ -13,14 +13,17 @@ from rallebench.core.files import disk_error, sha256_file
 from rallebench.core.own_folders import list_files
 from rallebench.core.parts import beside, check_name, move_in
 from rallebench.core.registry import unknown
-from rallebench.core.settings import Setting, check_values
+from rallebench.core.settings import Setting, check_values, fill
 from rallebench.core.starter import STARTER, STARTER_CORPUS, STARTER_INDEXES, STARTER_PAGES
 from rallebench.core.types import Json, digest
 from rallebench.corpora.cards import PASSAGES, read_card
 from rallebench.corpora.page_maps import read_page_map
 from rallebench.corpora.reading import read_corpus
 from rallebench.corpora.store import PassageStore, write_store
-from rallebench.environments import ENVIRONMENTS, MakeEnvironment
+from rallebench.environments import MakeEnvironment, environment_entry
+from rallebench.environments.mcp_servers.calls import CallSettings, McpTool, list_tools
+from rallebench.environments.mcp_servers.listing import choose
+from rallebench.environments.mcp_servers.ready import ReadyServer, fill_in
 from rallebench.environments.pages import NoPages, PageStore, write_pages
 from rallebench.environments.scholars.apis import ScholarTool
 from rallebench.environments.scholars.building import ImportedScholars, build_table
@@ -33,7 +36,7 @@ from rallebench.workspace.scholar_tables import STARTER_TABLE, scholar_tables
 class Acting:
     """An environment, ready for use. ``make``: creates one for an episode; ``retrievers``: names to load; ``tools``: other tools
     of its flows, for ``Backends.tools``; ``settings``: all of them, checked; ``fingerprint``: changes with anything that affects
-    an observation, except the retrievers, which have their own."""
+    an observation, except the retrievers, which have their own, and ``digests``: tool of a server → digest of its description."""
 
     name: str
     make: MakeEnvironment
@@ -41,11 +44,12 @@ class Acting:
     tools: Mapping[str, Tool] = field(default_factory=dict)
     settings: Json = field(default_factory=dict)
     fingerprint: str = ""
+    digests: Mapping[str, str] = field(default_factory=dict)
 
 
 def environment_settings(name: str, settings: Json) -> Json:
     """Return all settings of an environment; given ones are checked. Raises UsageError."""
-    known: Mapping[str, Setting] = ENVIRONMENTS.entry(name).form
+    known: Mapping[str, Setting] = environment_entry(name).form
     return check_values(f"environment {name!r}", known, settings)
 
 
@@ -58,7 +62,8 @@ def make_environment(
     are kept in ``cache/``. Retrievers are not loaded here. ``unbuilt``: the retriever is an index that a plan expects; it is
     not opened and has no pages.
     """
-    traits = ENVIRONMENTS.entry(name).traits
+    entry = environment_entry(name)
+    traits = entry.traits
     values = environment_settings(name, settings)
     retrievers: tuple[str, ...] = ()
     more: dict[str, Any] = {}
@@ -77,9 +82,23 @@ def make_environment(
         more["tool"] = f"scholars:{values['table']}"
         tools[more["tool"]] = table
         marks.append(table.fingerprint)
-    make = ENVIRONMENTS[name](**values, **more)
+    digests: dict[str, str] = {}
+    if traits.get("server"):
+        server = _ready_server(workspace, name)
+        limits = fill(CallSettings, values)
+        offered = choose(server.name, list_tools(server), limits.tools)
+        more |= {"tool": name, "offered": offered}
+        tools[name] = McpTool(server, offered, limits)
+        digests = {tool.listed.name: tool.listed.digest for tool in offered}
+    make = entry.value(**values, **more)
     fingerprint = digest([name, values, marks])[:12]
-    return Acting(name, make, retrievers, tools, values, fingerprint)
+    return Acting(name, make, retrievers, tools, values, fingerprint, digests)
+
+
+def _ready_server(workspace: WorkspaceFolder, name: str) -> ReadyServer:
+    """Return the server in an environment's name. Raises NotFoundError, and UsageError for a variable that is not set."""
+    server = name.partition(":")[2]
+    return fill_in(server, workspace.mcp_servers.server(server))
 
 
 def open_pages(workspace: WorkspaceFolder, retriever: str, corpus: str = "") -> PageStore:

@@ -22,7 +22,7 @@ from rallebench.core.run_results import EndingSummary
 from rallebench.core.runs import FlowSpec
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.types import Chain, Episode, Flow, Generate, Json, Question, digest
-from rallebench.environments import ENVIRONMENTS
+from rallebench.environments import environment_entry, environment_names
 from rallebench.workflows import WORKFLOWS, EpisodeLimits, Shot
 from rallebench.workflows.prompts import read_shots
 from rallebench.workspace.environments import Acting, make_environment
@@ -115,7 +115,7 @@ class Agent:
             digest(dict(self.prompts)),
             tuple(shot.question for shot in self.shots),
             digest(repr(self.shots)),
-            EnvironmentIdentity(acting.name, acting.settings, acting.fingerprint)
+            EnvironmentIdentity(acting.name, acting.settings, acting.fingerprint, acting.digests)
             if acting
             else None,
             sandbox.PythonTool().fingerprint if self.python else "",
@@ -164,7 +164,7 @@ def prepare_agent(
     workspace.llm(llm)
     if traits.get("needs_env") and not env:
         raise UsageError(
-            f"The workflow {workflow!r} needs an environment: {', '.join(ENVIRONMENTS.names())}.",
+            f"The workflow {workflow!r} needs an environment: {', '.join(environment_names(workspace.mcp_servers.servers))}.",
             hint=Hint("choose", "environment"),
         )
     if traits.get("needs_python") and not allow_python:
@@ -193,7 +193,7 @@ def _split_settings(
     workflow: str, known: Mapping[str, Setting], env: str, settings: Json
 ) -> tuple[Json, Json]:
     """Split the given settings into the workflow's and the environment's."""
-    theirs_known: Mapping[str, Setting] = ENVIRONMENTS.entry(env).form if env else {}
+    theirs_known: Mapping[str, Setting] = environment_entry(env).form if env else {}
     mine: dict[str, JsonValue] = {}
     theirs: dict[str, JsonValue] = {}
     for name, value in settings.items():

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.core.entries import Combination, LLMEntry
-from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.errors import NotFoundError, RalleError, ReadOnlyError, UsageError
 from rallebench.core.prompts import prompts_folder, read_prompt
 from rallebench.core.registry import unknown
 from rallebench.core.starter import STARTER_INDEXES
@@ -54,6 +54,8 @@ def open_retriever(
 ) -> Iterator[str | Any]:
     """Yield progress sentences, and last the Retriever. A missing starter index is built."""
     if name in STARTER_INDEXES and workspace.index_folder(name) is None:
+        if workspace.read_only:
+            raise ReadOnlyError(f"The index {name!r} is not built, and this program is read-only.")
         yield from build_starter(workspace.indexes, name, encoders)
     folder = workspace.index_folder(name)
     if folder is None and workspace.base and name in workspace.base.retrievers:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shutil
+import tempfile
+import weakref
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,13 +21,14 @@ from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
 from rallebench.core.settings import parse_settings
-from rallebench.core.sources import files_in, stamps
+from rallebench.core.sources import files_in, stamps, table_files
 from rallebench.core.starter import (
     DEFAULT_CHAIN,
     READER,
     STARTER,
     STARTER_INDEXES,
 )
+from rallebench.core.streams import plain_name, with_packed
 from rallebench.core.types import Chain, Example, digest
 from rallebench.corpora.cards import Corpus, corpus_cards, imported_corpora, is_imported
 from rallebench.datasets.reading import DEFAULT, dataset_form, read_questions
@@ -46,15 +50,26 @@ from rallebench.workspace.entries import (
     usable_combinations,
     usable_llm_entries,
 )
+from rallebench.workspace.mcp_servers import McpServers, read_mcp_servers
 from rallebench.workspace.ralle_settings import BaseSettings, llm_entries, read_base_settings
 
 
 class WorkspaceFolder:
-    """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``conversations/``, ``cache/``, ``chains/``, ``llms.json``,
+    """A folder with ``corpora/``, ``datasets/``, ``indexes/``, ``runs/``, ``labels/``, ``conversations/``, ``cache/``, ``chains/``, ``llms.json``,
     ``retrievers.json``, ``mlflow.db``. Everything in ``cache`` can be rebuilt: ``vectors`` (encoded passages), ``memo`` (the reply
-    cache), ``gguf`` (converted models)."""
+    cache), ``gguf`` (converted models), ``stages`` (views of runs)."""
 
-    def __init__(self, path: Path, base_settings: Path | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        base_settings: Path | None = None,
+        mcp_servers: Path | None = None,
+        *,
+        read_only: bool = False,
+    ) -> None:
+        """``base_settings``: RaLLe's folder of settings; ``mcp_servers``: the file of MCP servers; neither is of the folder.
+        ``read_only``: change no file; views are kept in a temporary folder.
+        """
         self.path = Path(path).resolve()
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"The workspace {self.path} is a file; give a folder.")
@@ -65,6 +80,12 @@ class WorkspaceFolder:
         self.base: BaseSettings | None = (
             read_base_settings(base_settings) if base_settings else None
         )
+        self.read_only = read_only
+        self.stages = self.cache / "stages"
+        if read_only:
+            self.stages = Path(tempfile.mkdtemp(prefix="rallebench-"))
+            weakref.finalize(self, shutil.rmtree, self.stages, ignore_errors=True)
+        self.mcp_servers = read_mcp_servers(mcp_servers) if mcp_servers else McpServers()
 
     @property
     def own_folders(self) -> tuple[Path, ...]:
@@ -77,7 +98,7 @@ class WorkspaceFolder:
     def dataset_paths(self) -> dict[str, Path]:
         """Return name → file of every known dataset."""
         paths = _files(STARTER / "questions", "*.jsonl")
-        paths |= _files(self.path / "datasets", "*.jsonl.gz", "*.jsonl")
+        paths |= _files(self.path / "datasets", *reversed(with_packed("*.jsonl")))
         return paths | ({**self.base.develop, **self.base.test} if self.base else {})
 
     def own_datasets(self) -> list[str]:
@@ -90,10 +111,10 @@ class WorkspaceFolder:
         known = self.dataset_paths()
         if reference in known:
             return reference, known[reference]
-        path = _path(reference)
+        path = _path(reference, "dataset")
         if os.path.isfile(path):
             return re.sub(r"\.(json|csv|tsv).*", "", path.name), path.resolve()
-        if os.path.isdir(path) and dataset_form(path) != DEFAULT:
+        if os.path.isdir(path) and (dataset_form(path) != DEFAULT or table_files(path)):
             return path.resolve().name, path.resolve()
         if path.suffix or "/" in reference or os.path.isdir(path):
             raise NotFoundError(
@@ -146,7 +167,7 @@ class WorkspaceFolder:
 
         Raises NotFoundError if ``reference`` can only be a name and is unknown.
         """
-        folder, path = self.corpora / reference, _path(reference)
+        folder, path = self.corpora / reference, _path(reference, "corpus")
         if reference.strip() and is_imported(folder):
             return folder
         if not (path.exists() or path.suffix or "/" in reference or os.sep in reference):
@@ -366,8 +387,13 @@ def _read(path: Path, version: tuple[tuple[str, int, int], ...]) -> tuple[Exampl
 def _files(folder: Path, *patterns: str) -> dict[str, Path]:
     """Return name → file that is not hidden; files of a later pattern override those of an earlier one."""
     paths = (path for pattern in patterns for path in list_files(folder, pattern))
-    return {Path(path.name.removesuffix(".gz")).stem: path for path in paths}
+    return {Path(plain_name(path.name)).stem: path for path in paths}
 
 
-def _path(reference: str) -> Path:
+def _path(reference: str, kind: str = "") -> Path:
+    """Return a reference as a path. Raises NotFoundError if it is the name of a ``kind`` of data on the hub."""
+    if kind:
+        from rallebench.core.hub_names import refuse_hub_name  # listing names needs none of it
+
+        refuse_hub_name(reference, kind)
     return Path(os.path.expanduser(reference))

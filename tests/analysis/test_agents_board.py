@@ -22,8 +22,8 @@ from rallebench.analysis.agents.aspects import ASPECTS, analyse
 from rallebench.analysis.agents.leaderboard import board, strict_ranks
 from rallebench.analysis.agents.reading import read_system
 from rallebench.core.errors import UsageError
+from rallebench.core.runs import RunSpec
 from rallebench.core.table_files import latex
-from rallebench.core.types import RunSpec
 from rallebench.datasets.tasks import TASKS
 from rallebench.engine.run_files import RunDescription
 from rallebench.experiments.benchmarks import published_table
@@ -214,7 +214,7 @@ def test_every_aspect_is_a_document_tables_figures_and_files(aspect: str) -> Non
     assert {Path(name).suffix for name in files} >= {".json", ".csv", ".html"}
     page = files[f"{aspect}.html"]
     assert "</script><b>" not in page and "<script" not in page
-    assert page.count("<svg") == len(analysis.figures)
+    assert page.count("<svg xmlns") == len(analysis.figures)
     for figure in analysis.figures.values():
         assert svg.figure(figure)
 

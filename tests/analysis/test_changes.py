@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rallebench.analysis.changes import Change, changes
-from rallebench.core.types import RunSpec
+from rallebench.core.runs import RunSpec
 
 
 def spec(*actions: dict[str, Any], **more: Any) -> RunSpec:

@@ -110,7 +110,7 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
         (
             "p.jsonl",
             '{"id": "q1", "answer": "x"}\n{"id": "q1", "answer": "y"}\n',
-            "repeated ids: 'q1' in line 2",
+            "has 1 id repeated: 'q1' in line 2; mend",
         ),
         ("p.jsonl", '{"id": "z", "answer": "x"}\n', "No id of"),
         ("p.jsonl", "", "holds no prediction"),
@@ -119,11 +119,6 @@ def test_a_table_of_answers_becomes_a_run_that_is_scored_by_what_it_holds(
         ("p.csv", "z" * 9000 + "\n", f"it has {'z' * 200}."),
         ("p.run", "q1 Q0 p1 first 2.0 tag\n", "line 1 is not 'qid Q0 page rank score tag'"),
         ("p.txt", "what is this\n", "in no known form of predictions"),
-        (
-            "p.json",
-            '[\n{"id": "q1", "answer": "x"}\n]\n',
-            "is one JSON array; write one object a line",
-        ),
         ("p.jsonl", '{"id": "q1", "answer": \n', "line 1 is not valid JSON"),
         (
             "p.jsonl",

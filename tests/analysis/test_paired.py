@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
-from rallebench.analysis.paired import compare, questions_needed, with_holm
-from rallebench.engine.statistics import difference
+from rallebench.analysis.paired import compare, with_holm
 
 
 def test_wins_ties_losses_and_the_flipped_questions_are_named() -> None:
@@ -76,16 +74,6 @@ def test_equal_runs_differ_by_nothing_and_no_interval_claims_certainty(
     assert found.ties == n
 
 
-def test_the_questions_needed_really_have_the_power() -> None:
-    gaps = np.random.default_rng(5).normal(0.2, 1.0, size=400)
-    needed = questions_needed(difference(gaps), len(gaps))
-    assert needed is not None
-    rng = np.random.default_rng(6)
-    draws = [rng.choice(gaps, size=needed) for _ in range(400)]
-    power = np.mean([stats.ttest_1samp(draw, 0).pvalue < 0.05 for draw in draws])
-    assert power == pytest.approx(0.8, abs=0.07)
-
-
 def test_questions_of_one_article_count_together_and_a_table_counts_its_comparisons() -> None:
     rng = np.random.default_rng(9)
     b = {f"q{i}": float(value) for i, value in enumerate(np.repeat(rng.normal(0.3, 1, 40), 3))}
@@ -136,8 +124,29 @@ def test_a_simultaneous_interval_beside_zero_is_a_difference_that_holm_shows_too
 def test_the_interval_of_a_difference_stays_inside_the_metrics_range() -> None:
     a = {f"q{n}": 0.0 for n in range(12)}
     b = {f"q{n}": float(n < 11) for n in range(12)}
-    pair = compare("em", a, b)
-    assert pair.high is not None and pair.high <= 1.0
-    free, own = compare("share", a, b), compare("share", a, b, bounds={"share": (0.0, 1.0)})
+    clusters = {qid: n // 1 if n < 10 else 10 for n, qid in enumerate(a)}
+    pair = compare("em", a, b, clusters=clusters)
+    assert pair.high == 1.0
+    free = compare("share", a, b, clusters=clusters)
+    own = compare("share", a, b, clusters=clusters, bounds={"share": (0.0, 1.0)})
     assert free.high is not None and free.high > 1.0, "a suite's own metric has no range by itself"
     assert own.high == 1.0 and own.low == free.low
+
+
+def test_right_and_wrong_answers_to_single_questions_are_tested_exactly() -> None:
+    a = {f"q{n}": 0.0 for n in range(100)}
+    pair = compare("em", a, a | {f"q{n}": 1.0 for n in range(5)})
+    assert pair.p == 0.0625 and pair.low is not None and pair.low < 0
+    more = compare("em", a, a | {f"q{n}": 1.0 for n in range(6)})
+    assert more.p == 0.03125 and more.low is not None and more.low > 0
+
+
+def test_graded_differences_with_few_in_one_direction_have_the_words_and_no_verdict() -> None:
+    a = {f"q{n}": 0.5 for n in range(60)}
+    pair = compare("f1", a, a | {f"q{n}": 0.3 for n in range(9)} | {"q20": 1.0})
+    assert (pair.low, pair.high, pair.p, pair.corrected) == (None,) * 4
+    assert pair.note == pair.verdict(True) == "too few in one direction"
+    both = compare(
+        "f1", a, a | {f"q{n}": 0.3 for n in range(9)} | {f"q{n}": 1.0 for n in range(20, 25)}
+    )
+    assert both.note == "" and both.p is not None

@@ -42,7 +42,9 @@ def test_a_run_is_shown_with_metrics_chain_and_questions(cli: CommandLine, tmp_p
 def test_a_comparison_shows_what_was_changed_and_flipped(cli: CommandLine, tmp_path: Path) -> None:
     text = write_report(cli, tmp_path, "first", "second")
     assert (
-        "action 2: target" in text and "one sign-flip test" in text and "too few articles" in text
+        "action 2: target" in text
+        and "one test that counts articles" in text
+        and "too few articles" in text
     )
     assert "1 question changed its score" in text
     assert "Quality against seconds a question" in text and text.count("<svg") >= 1

@@ -49,8 +49,13 @@ def test_questions_of_one_batch_are_one_unit_of_time() -> None:
     assert timed_clusters(ARTICLES, [batches(1)]) is ARTICLES, "asked one by one"
     both = timed_clusters(ARTICLES, [batches(20), batches(30)])
     assert len(set(both.of.values())) == 1, "a batch of either run joins its questions"
-    few = Clusters("gold pages", {f"q{i}": i % 2 for i in range(60)})
-    assert timed_clusters(few, [batches(20)]) is few, "the articles are fewer"
+
+
+def test_batches_are_the_unit_even_if_articles_are_fewer() -> None:
+    few = Clusters("gold pages", {f"q{i}": i % 12 for i in range(60)})
+    units = timed_clusters(few, [batches(3)])
+    assert (units.by, len(set(units.of.values()))) == (BATCH, 20)
+    assert timed_clusters(few, [batches(1)]) is few, "asked one by one"
 
 
 def test_times_of_three_batches_have_no_interval_and_no_p(cli: CommandLine) -> None:

@@ -14,9 +14,12 @@ from run_folders import described, spec
 from small_workspace import CommandLine
 
 from rallebench.analysis import trec
-from rallebench.analysis.predictions import detect_form, import_run
+from rallebench.analysis.exporting import FORMS
+from rallebench.analysis.prediction_files import detect_form
+from rallebench.analysis.predictions import import_run
 from rallebench.analysis.ranking import read_scores
 from rallebench.core.errors import BadFileError
+from rallebench.core.sources import Source
 from rallebench.core.types import Episode, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.engine.store import RunFolder
 from rallebench.services.exchange import export_lines as services_exported
@@ -68,7 +71,7 @@ def make_run(
     file = workspace.path / f"{name}.jsonl"
     lines = ({"id": qid, "pages": list(pages)} for qid, pages in found.items())
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return import_run(workspace, file, "asked", name)[0]
+    return import_run(workspace, file, "asked", name).run
 
 
 def export_run(workspace: WorkspaceFolder, run: RunFolder) -> tuple[Path, Path]:
@@ -111,10 +114,16 @@ def test_a_run_scores_alike_here_in_ir_measures_and_when_it_is_imported_again(
     workspace = workspace_with(tmp_path_factory.mktemp("w"), dict(zip(qids, golds)))
     run = make_run(workspace, found)
     file, qrels = export_run(workspace, run)
-    again, silent = import_run(workspace, file, "asked", "again")
+    again = import_run(workspace, file, "asked", "again")
     ours, theirs = read_scores(run, list(NAMES)), by_ir_measures(file, qrels)
-    assert silent == sum(not listed for listed in found.values()) == trec.without_line(run)
-    assert read_scores(again, list(NAMES)) == ours
+    assert again.silent == sum(not listed for listed in found.values()) == trec.without_line(run)
+    assert read_scores(again.run, list(NAMES)) == ours
+    for form in ("msmarco", "run-json"):
+        other = file.with_suffix(f".{form}")
+        other.write_text("".join(FORMS[form][0](run)), encoding="utf-8")
+        assert detect_form(other) == form
+        back = import_run(workspace, other, "asked", form).run
+        assert read_scores(back, list(NAMES)) == ours
     for name, values in ours.items():
         assert {trec.encode(qid): value for qid, value in values.items()} == pytest.approx(
             theirs[name], abs=1e-9
@@ -133,7 +142,7 @@ def test_an_id_of_another_program_that_looks_encoded_stays_as_the_dataset_has_it
 ) -> None:
     workspace = workspace_with(tmp_path, {"q": {"http://x/a%20b": 1}, "r": {"c%d": 1}})
     (tmp_path / "their.run").write_text("q Q0 http://x/a%20b 1 2 t\nr Q0 c%d 1 2 t\n")
-    run, _ = import_run(workspace, tmp_path / "their.run", "asked", "theirs")
+    run = import_run(workspace, tmp_path / "their.run", "asked", "theirs").run
     assert read_scores(run, ["success@1"])["success@1"] == {"q": 1.0, "r": 1.0}
 
 
@@ -158,7 +167,7 @@ def test_equal_scores_are_ordered_by_id_descending_as_in_trec_eval(tmp_path: Pat
         "q Q0 a 1 1.00000001 t\nq Q0 c 2 1 t\nq Q0 b 3 1.0 t\nr 0 é 1 5 t\nr 0 z 2 5 t\n",
         encoding="utf-8",
     )
-    run, _ = import_run(workspace, file, "asked", "tied")
+    run = import_run(workspace, file, "asked", "tied").run
     found = {qid: [hit.passage.page_id for hit in e.hits] for qid, e in run.episodes().items()}
     assert found == {"q": ["c", "b", "a"], "r": ["é", "z"]}
     _, qrels = export_run(workspace, run)
@@ -179,13 +188,13 @@ def test_a_line_with_a_space_in_its_id_is_refused_rather_than_read_as_another(
     file = tmp_path / "r.trec"
     file.write_text("q1 Q0 d 5 1 2.5 tag\n")
     with pytest.raises(BadFileError, match="line 1 is not 'qid Q0 page rank score tag'"):
-        list(trec.read_run(file))
+        list(trec.read_run(Source(file)))
 
 
 def test_a_page_that_stands_twice_for_a_question_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "twice.run").write_text("q Q0 a 1 2 t\nq Q0 b 2 1 t\nq Q0 a 3 0.5 t\n")
     with pytest.raises(BadFileError, match="line 3 names 'a' a second time for the question 'q'"):
-        list(trec.read_run(tmp_path / "twice.run"))
+        list(trec.read_run(Source(tmp_path / "twice.run")))
 
 
 def test_a_question_without_a_line_scores_0_and_is_counted(

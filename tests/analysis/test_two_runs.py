@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from small_workspace import CommandLine, make_workspace, record, write_lines
+from small_workspace import CommandLine, make_workspace, read_lines, record, write_lines
 
 from rallebench.analysis.ranking import compare_many
 from rallebench.core.comparison import Comparison
@@ -146,6 +146,41 @@ def test_the_difference_has_its_interval_p_and_the_flips(runs: Path, cli: Comman
     assert found["warning"] in ran.err
     later = cli.json("compare", "titan", "echo", "--metric", "recall@7")
     assert later["n"] == 8, "a metric that the runs did not keep is scored from what is stored"
+
+
+@pytest.fixture
+def two_graded_runs(cli: CommandLine, workspace: Path) -> tuple[str, str]:
+    """Two runs over 30 articles, which differ by F1: nine are a little lower in the second, one is much higher."""
+    questions = write_lines(
+        workspace / "graded.jsonl", [record(f"q{n}", f"Why {n}?", "x", f"p{n}") for n in range(30)]
+    )
+    for name in ("high", "low"):
+        if not (workspace / "runs" / name).exists():
+            assert cli.run(name, "titan", "--dataset", questions).code == 0
+        scores = workspace / "runs" / name / "scores.jsonl"
+        lines = read_lines(scores)
+        for line in lines:
+            if line["metric"] == "f1":
+                number = int(line["qid"][1:])
+                lower, higher = number < 9 and name == "low", number == 9 and name == "low"
+                line["value"] = 0.3 if lower else 1.0 if higher else 0.5
+        write_lines(scores, lines)
+    return "high", "low"
+
+
+def test_few_changes_in_one_direction_are_told_and_no_run_is_called_worse(
+    two_graded_runs: tuple[str, str], cli: CommandLine, workspace: Path
+) -> None:
+    words = "too few in one direction"
+    found = cli.json("compare", *two_graded_runs, "--metric", "f1")
+    assert (found["low"], found["high"], found["p"], found["needed"]) == (None,) * 4
+    assert (found["note"], found["wins"], found["losses"]) == (words, 1, 9)
+    plain = cli("compare", *two_graded_runs, "--metric", "f1")
+    assert f"difference -0.0433  {words}  p" in plain.out
+    assert "questions needed to see this difference: unknown" in plain.out
+    page = workspace / "graded.html"
+    assert cli("report", *two_graded_runs, "--metric", "f1", "--out", page).code == 0
+    assert words in page.read_text("utf-8")
 
 
 def test_more_than_two_runs_are_a_table(runs: Path, cli: CommandLine) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
-from rallebench.core.waterfall import STAGES, Waterfall
+from rallebench.core.waterfall import OF_UNANSWERABLE, STAGES, Waterfall
 
 GOLD = Passage("d1", "Titan is a moon of Saturn.", "Titan", "p1")
 OTHER = Passage("d2", "Rome is a city.", "Rome", "p2")
@@ -34,6 +35,7 @@ PAGE = Gold(("Titan",), provenance=(frozenset({"p1"}),))
 BOTH = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}),))
 EITHER = Gold(("Titan",), provenance=(frozenset({"p1", "p3"}), frozenset({"p3"})))
 LONG = Gold((" ".join(["word"] * 30),), provenance=(frozenset({"p1"}),))
+DECLINE = Gold(unanswerable=True)
 UNANSWERED = Gold(provenance=(frozenset({"p1"}),))
 
 
@@ -154,6 +156,20 @@ CASES: dict[str, tuple[tuple[Step, ...], str, str, dict[str, Any]]] = {
         {"gold": UNANSWERED},
     ),
     "no gold at all": ((search_step(GOLD), TITAN), "Titan", "unanswerable", {"gold": Gold()}),
+    "declining is right": ((search_step(GOLD), NO), "Unknown.", "declined", {"gold": DECLINE}),
+    "declining by silence": ((search_step(GOLD), NO), "", "declined", {"gold": DECLINE}),
+    "an answer where there is none": (
+        (search_step(GOLD), TITAN),
+        "Titan",
+        "not_declined",
+        {"gold": DECLINE},
+    ),
+    "only retrieved, where there is no answer": (
+        (search_step(GOLD),),
+        "",
+        "retrieved",
+        {"gold": replace(DECLINE, provenance=PAGE.provenance)},
+    ),
 }
 
 
@@ -199,7 +215,7 @@ def test_the_stages_come_in_order_and_every_question_is_in_one() -> None:
         Episode("q2", "chain", (), None, "failed"),
     ]
     result = waterfall(examples, episodes, CORPUS)
-    assert list(result.counts()) == list(STAGES)
+    assert list(result.counts()) == [stage for stage in STAGES if stage not in OF_UNANSWERABLE]
     assert sum(result.counts().values()) == 3
     assert result.questions("right") == ["q1"]
 

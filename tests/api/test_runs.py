@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from paying import paid_model
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import QUESTIONS, CommandLine
 
@@ -212,6 +213,7 @@ def test_ctrl_c_stops_after_the_batch_and_the_same_call_continues(
         ({"limit": 0}, "The number of questions is 0"),
         ({"metrics": ["emm"]}, "emm"),
         ({"metrics": "em", "batch_size": 0}, "The batch size is 0"),
+        ({"max_usd": -1}, "must be above 0"),
         ({"name": "a/b"}, "a/b"),
         ({"llm": "titanic"}, "titanic"),
         ({"llm": "mute", "max_errors": 0}, "max_errors="),
@@ -223,6 +225,23 @@ def test_a_wrong_argument_is_one_sentence_and_leaves_no_run(
     with pytest.raises(RalleError, match=words) as error:
         ws.run("read", "tiny-qa", **arguments)  # type: ignore[arg-type]
     assert "--" not in str(error.value)
+
+
+def test_paid_work_stops_at_its_limit_and_the_same_call_continues(
+    ws: Workspace, workspace: Path
+) -> None:
+    with paid_model(workspace) as server:
+        paid: dict[str, Any] = {"llm": "paid", "metrics": ["em"], "batch_size": 1}
+        with pytest.raises(StoppedError, match=r"of at most 0\.025 US dollars"):
+            ws.run("read", "tiny-qa", name="costly", max_usd=0.025, **paid)
+        assert 3 <= len(server.bodies) < 8
+        assert ws.run("read", "tiny-qa", name="costly", **paid).is_complete
+        judged = ws.run("read", "tiny-qa", name="judged", metrics=["em"])
+        with pytest.raises(StoppedError, match="spending limit"):
+            ws.score(judged, ["rgb-rejection:paid"], max_usd=0.01)
+        varied = {"llm": ["paid"], "k": [1, 2]}
+        with pytest.raises(StoppedError, match="spending limit"):
+            ws.sweep("read", "tiny-qa", varied, name="ks", strategy="grid", max_usd=0.01)
 
 
 def test_an_unknown_run_and_a_closed_workspace_are_named(workspace: Path) -> None:

@@ -619,6 +619,21 @@ def test_a_damaged_run_is_refused_with_the_file_and_the_mend(
     assert (folder / "episodes.jsonl").read_bytes() == kept
 
 
+def test_a_run_of_an_edited_dataset_continues_by_its_name_alone(
+    cli: CommandLine, workspace: Path
+) -> None:
+    before = cli.json(RUN_X)
+    file = workspace / "datasets" / "tiny-qa.jsonl"
+    file.write_text(file.read_text().replace("thick atmosphere", "thick air"))
+    refused = "changed since the run 'x' began. Resume the run by its name alone"
+    assert_refused(cli(f"{RUN_X} --resume"), refused)
+    again = cli("run --name x --resume --no-mlflow")
+    assert "the run asks and scores the questions that it began with" in again.err
+    folder = workspace / "runs" / "x"
+    assert json.loads((folder / "report.json").read_text())["metrics"] == before["metrics"]
+    assert "thick atmosphere" in (folder / "questions.jsonl").read_text()
+
+
 @pytest.mark.parametrize(
     ("name", "content"),
     [

@@ -76,7 +76,7 @@ def test_a_changed_dataset_does_not_grow_a_run(cli: CommandLine, workspace: Path
     dataset = workspace / "datasets" / "tiny-qa.jsonl"
     dataset.write_text(dataset.read_text() + '{"id": "new", "input": "Who?", "output": []}\n')
     ran = cli(f"{RUN} --limit 4 --name x --resume")
-    assert ran.code == 2 and "dataset_sha256" in ran.last
+    assert ran.code == 2 and "The dataset tiny-qa changed since the run 'x' began." in ran.last
 
 
 def test_a_sweep_draws_its_questions(cli: CommandLine, workspace: Path) -> None:

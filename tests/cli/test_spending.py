@@ -6,32 +6,21 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import paying
 import pytest
-from loopback import Loopback, answer, send_json
+from loopback import Loopback, send_json
 from small_workspace import RECORDS, CommandLine, add_llm
-
-CENT = {"prompt": 1000.0, "completion": 1000.0}
-"""Prices at which a reply of the stand-in (10 tokens) costs one cent."""
 
 
 @pytest.fixture
-def server() -> Iterator[Loopback]:
-    with Loopback(answer("Titan")) as serving:
+def server(workspace: Path) -> Iterator[Loopback]:
+    with paying.paid_model(workspace) as serving:
         yield serving
 
 
 @pytest.fixture
-def paid_model(server: Loopback, workspace: Path) -> str:
-    """A model behind a server, at a cent per call, one call at a time."""
-    add_llm(
-        workspace,
-        "paid",
-        "openai_compatible",
-        model="m",
-        base_url=server.url,
-        prices=CENT,
-        concurrency=1,
-    )
+def paid_model(server: Loopback) -> str:
+    """The name of the model behind the server."""
     return "paid"
 
 
@@ -103,6 +92,29 @@ def test_a_limit_that_cannot_be_is_refused(cli: CommandLine, workspace: Path, li
     ran = cli.run("never", "titan", f"--max-usd={limit}")
     assert ran.code == 2 and "must be above 0" in ran.last
     assert not (workspace / "runs" / "never").exists()
+
+
+def test_a_wrong_limit_is_named_before_a_missing_chain(cli: CommandLine) -> None:
+    ran = cli("run --max-usd=-1")
+    assert ran.code == 2 and "must be above 0" in ran.last
+
+
+def test_the_judges_of_a_scored_run_stop_at_the_limit_and_are_continued(
+    cli: CommandLine, workspace: Path, paid_model: str, server: Loopback
+) -> None:
+    assert cli.run("judged", "titan", "--metrics", "em").code == 0
+    words = ("--run", "judged", "--metrics", f"rgb-rejection:{paid_model}")
+    ran = cli("score", *words, "--max-usd", "0.025")
+    assert ran.code == 130 and "spending limit" in ran.last
+    asked = len(server.bodies)
+    assert 3 <= asked < len(RECORDS)
+    assert cli("score", *words).code == 0
+    assert len(server.bodies) <= len(RECORDS) + 1, "no judgement is asked for twice"
+
+
+def test_a_limit_of_predictions_is_refused(cli: CommandLine) -> None:
+    ran = cli("score --guess none.jsonl --max-usd 1")
+    assert ran.code == 2 and "--max-usd goes with --run" in ran.last
 
 
 def test_all_variants_of_a_sweep_share_one_limit(

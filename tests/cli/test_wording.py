@@ -41,6 +41,21 @@ WORDS = {
         "choose one",
         "name one with environment=",
     ),
+    Hint("columns", "question"): (
+        "import it with --columns question=COLUMN",
+        "choose the column of the question under Columns",
+        "name the right one with columns={'question': 'COLUMN'}",
+    ),
+    Hint("import", "hf:a/b?split=test", "dataset"): (
+        "import it first: rallebench import 'hf:a/b?split=test' --kind dataset --name N",
+        "import it in Data first",
+        "import it first with import_dataset('hf:a/b?split=test', name=…)",
+    ),
+    Hint("common"): (
+        "compare these alone with --common",
+        "compare runs that were asked the same questions",
+        "compare these alone with common=True",
+    ),
     Hint("find-models"): (
         "rallebench models find lists them",
         "press Find models",
@@ -75,6 +90,11 @@ WORDS = {
         "log it later: rallebench track 'my run'",
         "log it later: Export, Log the run",
         "log it later with log('my run') of the workspace",
+    ),
+    Hint("mcp-servers"): (
+        "describe it in a file named by --mcp-servers FILE",
+        "open this page with app.py --mcp-servers FILE, and describe it there",
+        "describe it in the file of Workspace(…, mcp_servers=FILE)",
     ),
     Hint("raise-max-errors"): (
         "permit more with --max-errors",

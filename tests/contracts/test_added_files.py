@@ -37,7 +37,7 @@ def first_word(episode: Episode, gold: Gold) -> float | None:
 '''
 
 FORMAT = '''
-"""SQuAD 1.1: one JSON document of articles, paragraphs, and questions with their answers."""
+"""A pub quiz: one JSON document of rounds, with questions and their right answer."""
 
 from __future__ import annotations
 
@@ -48,24 +48,22 @@ from pathlib import Path
 from rallebench.core.sources import Source
 from rallebench.datasets import DATASETS, Record
 
-SAMPLE = """{"data": [{"title": "Titan", "paragraphs": [{"context": "Titan is a moon.", "qas": [
-    {"id": "s1", "question": "What is Titan?", "answers": [{"text": "a moon", "answer_start": 9}]},
-    {"id": "s2", "question": "Which moon?", "answers": [{"text": "Titan", "answer_start": 0}]}]}]}]}"""
+SAMPLE = """{"rounds": [{"about": "Titan", "asked": [
+    {"id": "s1", "text": "What is Titan?", "right": "a moon"}, {"id": "s2", "text": "Which moon?", "right": "Titan"}]}]}"""
 
 
 def recognises(path: Path) -> bool:
-    return path.suffix == ".json" and path.read_text()[:9] == '{"data": '
+    return path.suffix == ".json" and path.read_text()[:11] == '{"rounds": '
 
 
-@DATASETS.register("squad", recognises=recognises, sample={"squad.json": SAMPLE})
-def read_squad(source: Source) -> Iterator[tuple[int, Record]]:
-    """SQuAD's JSON document."""
-    articles = json.loads(source.path.read_text())["data"]
-    paragraphs = (paragraph for article in articles for paragraph in article["paragraphs"])
-    questions = (question for paragraph in paragraphs for question in paragraph["qas"])
+@DATASETS.register("quiz", recognises=recognises, sample={"quiz.json": SAMPLE})
+def read_quiz(source: Source) -> Iterator[tuple[int, Record]]:
+    """The JSON document of a quiz."""
+    rounds = json.loads(source.path.read_text())["rounds"]
+    questions = (question for part in rounds for question in part["asked"])
     for number, question in enumerate(questions, 1):
-        output = [{"answer": answer["text"]} for answer in question["answers"]]
-        yield number, {"id": question["id"], "input": question["question"], "output": output}
+        output = [{"answer": question["right"]}]
+        yield number, {"id": question["id"], "input": question["text"], "output": output}
 '''
 
 SUITE = '''
@@ -140,11 +138,11 @@ def read(page: Page) -> str:
 '''
 ADDED = {
     "metrics/first_word.py": METRIC,
-    "datasets/squad.py": FORMAT,
+    "datasets/quiz.py": FORMAT,
     "experiments/ebb.py": SUITE,
     "gui/places/notes.py": PLACE,
 }
-NAMES = ("first-word", "squad", "ebb", "notes")
+NAMES = ("first-word", "quiz", "ebb", "notes")
 NOT_COPIED = shutil.ignore_patterns(".git", "__pycache__", ".venv", "*.png", ".*_cache", "shared")
 SUITES = """
     tests/contracts/test_metrics.py tests/contracts/test_datasets.py tests/contracts/test_experiments.py

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from samples import write_sample
 
+from rallebench.core.columnar import columnar_sample
 from rallebench.core.errors import BadFileError
 from rallebench.core.events import complete
 from rallebench.core.sources import Problems, Source
@@ -58,7 +59,15 @@ def _csv() -> str:
     return "id,text\n" + "".join(f'd{n},"{text}"\n' for n, text in enumerate(quoted))
 
 
+def _columnar(kind: str) -> Callable[[Path], Path]:
+    rows = [{"id": f"d{n}", "text": text} for n, text in enumerate(TEXTS)]
+    sample = {f"c.{kind}": columnar_sample(kind, rows)}
+    return lambda folder: write_sample(folder, sample)
+
+
 WRITERS: dict[str, Callable[[Path], Path]] = {
+    "parquet": _columnar("parquet"),
+    "arrow": _columnar("arrow"),
     "tsv": _file("c.tsv", "".join(f"d{n}\t{text}\n" for n, text in enumerate(TEXTS))),
     "jsonl": _file("c.jsonl", _lines("id")),
     "csv": _file("c.csv", _csv()),

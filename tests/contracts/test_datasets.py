@@ -6,20 +6,45 @@ import json
 from pathlib import Path
 
 import pytest
+from importing import imported_dataset
 from samples import write_sample
 from small_workspace import CommandLine
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source
 from rallebench.datasets import DATASETS
-from rallebench.datasets.importing import import_dataset
 from rallebench.datasets.reading import dataset_form, read_examples, read_questions
 
 forms = pytest.mark.parametrize("form", DATASETS.names())
 ROWS = [
-    *("2wikimultihopqa", "beir", "browsecomp", "copen-cic", "copen-cpj", "copen-csj", "csv"),
-    *("hotpotqa", "jsonl", "kilt", "kola", "kqapro", "musique", "r-eval", "r-eval-original"),
-    *("soay-easy", "soay-hard"),
+    *(
+        "2wikimultihopqa",
+        "alce",
+        "beir",
+        "boolq",
+        "browsecomp",
+        "copen-cic",
+        "copen-cpj",
+        "copen-csj",
+        "csv",
+        "dpr",
+        "fever",
+        "flashrag",
+        "hotpotqa",
+        "jsonl",
+        "kilt",
+        "kola",
+        "kqapro",
+        "musique",
+        "r-eval",
+        "r-eval-original",
+        "search-r1",
+        "soay-easy",
+        "soay-hard",
+        "squad",
+        "strategyqa",
+        "triviaqa",
+    ),
 ]
 """Formats of rows, which are read one by one."""
 
@@ -64,7 +89,7 @@ def test_a_sample_is_recognised_as_its_own_format_or_named(form: str, sample: Pa
 @forms
 def test_a_set_of_any_format_can_be_imported(form: str, sample: Path, tmp_path: Path) -> None:
     examples = list(read_examples(sample, form=form))
-    imported = import_dataset(tmp_path / "datasets", "mine", sample, form=form)
+    imported = imported_dataset(tmp_path / "datasets", "mine", sample, form=form)
     assert (imported.form, imported.questions) == (form, len(examples))
     assert list(read_questions(imported.path)) == examples
 

@@ -110,34 +110,29 @@ class Plain(NumpyFlat):
     """All vectors, compared one by one."""
 '''
 
-SQUAD = '''
-"""SQuAD 1.1: one JSON document of articles, paragraphs, and questions with their answers."""
+QUIZ = '''
+"""A pub quiz: one JSON document of rounds, with questions and their right answer."""
 
 import json
 
 from rallebench.datasets import DATASETS
 
-SAMPLE = """{"data": [{"title": "Titan", "paragraphs": [{"context": "Titan is a moon.", "qas": [
-    {"id": "s1", "question": "What is Titan?", "answers": [{"text": "a moon", "answer_start": 9}]},
-    {"id": "s2", "question": "Which moon?", "answers": [{"text": "Titan", "answer_start": 0}]}]}]}]}"""
+SAMPLE = """{"rounds": [{"about": "Titan", "asked": [
+    {"id": "s1", "text": "What is Titan?", "right": "a moon"}, {"id": "s2", "text": "Which moon?", "right": "Titan"}]}]}"""
 
 
 def recognises(path):
-    return path.suffix == ".json" and path.read_text()[:9] == '{"data": '
+    return path.suffix == ".json" and path.read_text()[:11] == '{"rounds": '
 
 
-@DATASETS.register("squad", recognises=recognises, sample={"squad.json": SAMPLE})
-def read_squad(source):
-    """SQuAD's JSON document."""
-    questions = [
-        question
-        for article in json.loads(source.path.read_text())["data"]
-        for paragraph in article["paragraphs"]
-        for question in paragraph["qas"]
-    ]
+@DATASETS.register("quiz", recognises=recognises, sample={"quiz.json": SAMPLE})
+def read_quiz(source):
+    """The JSON document of a quiz."""
+    rounds = json.loads(source.path.read_text())["rounds"]
+    questions = [question for part in rounds for question in part["asked"]]
     for number, question in enumerate(questions, 1):
-        output = [{"answer": answer["text"]} for answer in question["answers"]]
-        yield number, {"id": question["id"], "input": question["question"], "output": output}
+        output = [{"answer": question["right"]}]
+        yield number, {"id": question["id"], "input": question["text"], "output": output}
 '''
 
 POEMS = '''
@@ -299,8 +294,8 @@ def test_an_index_kind_is_listed_built_searched_swept_estimated_verified_and_del
 def test_a_dataset_format_is_read_imported_and_run(
     install: Install, cli: CommandLine, tmp_path: Path
 ) -> None:
-    install(DATASETS, "squad_format", SQUAD)
-    sample = write_sample(tmp_path, DATASETS.entry("squad").traits["sample"])
+    install(DATASETS, "quiz_format", QUIZ)
+    sample = write_sample(tmp_path, DATASETS.entry("quiz").traits["sample"])
     run = cli.json("run", "--chain", "closed", "--dataset", sample, "--no-mlflow", "--name", "r")
     assert run["n"] == 2 and run["metrics"]["em"]["value"] == 0.5
     imported = cli.json("import", sample, "--kind", "dataset", "--name", "mine")

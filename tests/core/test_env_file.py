@@ -39,6 +39,21 @@ def test_known_variables_and_those_of_model_entries_are_set(tmp_path: Path) -> N
     assert "OTHER" not in os.environ and "HTTPS_PROXY" not in os.environ
 
 
+@pytest.mark.parametrize(
+    "name", ["LD_PRELOAD", "PYTHONPATH", "PATH", "NODE_OPTIONS", "HTTPS_PROXY"]
+)
+def test_a_folder_of_someone_else_sets_only_keys(tmp_path: Path, name: str) -> None:
+    entry = {"m": {"backend": "openai_compatible", "settings": {"api_key_env": name}}}
+    (tmp_path / "llms.json").write_text(json.dumps(entry))
+    path = env_file(tmp_path, f"{name}=/received/evil.so\n")
+    before = os.environ.pop(name, None)
+    try:
+        assert load_env_file(path, named_variables([], tmp_path)) == ()
+        assert name not in os.environ
+    finally:
+        os.environ.update({name: before} if before is not None else {})
+
+
 def test_the_real_environment_wins_even_if_it_is_empty(tmp_path: Path) -> None:
     os.environ["HF_TOKEN"], os.environ["OPENAI_API_KEY"] = "real", ""
     assert load_env_file(env_file(tmp_path, "HF_TOKEN=file\nOPENAI_API_KEY=file\n")) == ()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import fnmatch
 from typing import Any
 
 import pytest
+from loops import run_apart
 
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import (
@@ -239,7 +239,7 @@ def answers(scope: dict[str, Any]) -> tuple[list[Any], list[str]]:
     async def send(message: Any) -> None:
         sent.append(message)
 
-    asyncio.run(HostGuard(application, LOCAL)(scope, None, send))
+    run_apart(lambda: HostGuard(application, LOCAL)(scope, None, send))
     return sent, reached
 
 

@@ -180,7 +180,11 @@ def test_rows_are_read_as_they_were_meant(case: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("c.csv", "id,body\n1,a\n", "line 1 names the columns id, body, and none is 'text'"),
+        (
+            "c.csv",
+            "id,abstract\n1,a\n",
+            "line 1 names the columns id, abstract, and none is 'text'",
+        ),
         ("c.csv", "id,text\n1,a\n2\n", "line 3 has 1 fields where the header names 2"),
         ("c.csv", 'id,text\n1,a\n2,"b\nc\nd\n', "line 3 is not a CSV row .* must be closed"),
         ("c.csv", "id,text\n1,a\n1,b\n", "line 3 repeats the id '1' of line 2"),
@@ -194,7 +198,7 @@ def test_rows_are_read_as_they_were_meant(case: str, tmp_path: Path) -> None:
         ("c.tsv", "\ta\tb\n", "line 1 has an empty id"),
         ("c.tsv", b"1\tb\xff\xfe\tc\n", "line 1 is not UTF-8"),
         ("c.tsv", "1\ta\0b\tc\n", "line 1 holds binary data"),
-        ("c.tsv", "1\täöü\tc\n".encode("utf-16"), "line 1"),
+        ("c.tsv", "1\täöü\tc\n".encode("utf-16")[:-1], "line 1 holds bytes that are not UTF-16"),
         ("c.jsonl", '{"id": "1"}\n', "line 1 needs 'id' and 'text'; it has id"),
         ("c.jsonl", '{"id": "1", "text": "a"}\n{"id": "2", "te', "line 2 is not valid JSON"),
         ("c.jsonl", "[1]\n", "record 1 is not a JSON object"),
@@ -264,12 +268,12 @@ def test_files_that_cannot_be_read_are_named_and_the_others_are_kept(tmp_path: P
     assert [p.doc_id for p in read_corpus(tmp_path, problems=problems)] == ["a.txt"]
     said = [problem.message.removeprefix(f"{tmp_path}/") for problem in problems.first]
     assert [message.split(" (")[0] for message in said] == [
-        "b.txt is neither UTF-8 nor Windows-1252 text; save it as UTF-8 and try again.",
+        "b.txt is in an encoding that is not recognised; name it, or save the file as UTF-8.",
         "c.pdf contains only pictures, no text; run OCR on it first.",
         "d.pdf is not a PDF that can be read",
         "e.txt contains binary data; a text file is needed.",
     ]
-    with pytest.raises(BadFileError, match=r"b\.txt is neither UTF-8 nor"):
+    with pytest.raises(BadFileError, match=r"b\.txt is in an encoding"):
         list(read_corpus(tmp_path))
 
 
@@ -313,6 +317,72 @@ def test_a_gzipped_file_is_read_like_a_plain_one(name: str, content: str, tmp_pa
         list(read_corpus(path))
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "cp1252", "utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("form", ["tsv", "jsonl", "csv", "list", "folder", "lines"])
+def test_text_in_the_usual_encodings_is_read_and_a_guess_is_told(
+    form: str, encoding: str, tmp_path: Path
+) -> None:
+    text = "Titan est la seule lune à posséder une atmosphère dense; l’été y dure sept années."
+    if encoding != "cp1252":
+        text = "泰坦是土星最大的卫星，也是太阳系第二大的卫星。它有浓厚的大气。"
+    rows = {
+        "tsv": f"1\t{text}\tT\n",
+        "jsonl": json.dumps({"id": 1, "text": text}, ensure_ascii=False) + "\n",
+        "csv": f'id,text\n1,"{text}"\n',
+        "list": json.dumps([{"id": 1, "text": text}], ensure_ascii=False),
+    }
+    name = {"list": "c.json", "folder": "c.txt", "lines": "c.txt"}.get(form, f"c.{form}")
+    path = file(tmp_path / name, rows.get(form, text).encode(encoding))
+    problems = Problems()
+    form = form if form in ("folder", "lines") else ""
+    assert [p.text for p in read_corpus(path, form=form, problems=problems)] == [text]
+    read_as = {"gb18030": "GB18030 (GBK)", "cp1252": "Windows-1252"}.get(encoding, "UTF-16")
+    told = f"1 file read as {read_as}, since it is not UTF-8: {name}. If letters look wrong, import again and name the encoding."
+    assert problems.warnings == ([] if encoding == "utf-16" else [told])
+    again = Source(path, encoding=encoding)
+    assert [p.text for p in read_corpus(path, form=form, source=again)] == [text]
+    assert again.problems.warnings == [] and again.done == again.total
+
+
+def test_a_wrong_encoding_is_an_error_of_the_row_or_the_file(tmp_path: Path) -> None:
+    rows = file(tmp_path / "c.tsv", b"1\tone\n" + "2\t泰坦\n".encode() + b"3\t\xff\n")
+    source = Source(rows, Problems(skip=True), encoding="gb18030")
+    assert {p.doc_id for p in read_corpus(rows, source=source)} >= {"1"}
+    assert source.problems.first[-1].message.endswith(
+        "line 3 holds bytes that are not GB18030 (GBK); name the right encoding."
+    )
+    document = file(
+        tmp_path / "docs" / "a.txt", "一\xff".encode("latin-1", "replace") + b"\xff\xfe"
+    )
+    with pytest.raises(BadFileError, match=r"a\.txt holds bytes that are not GB18030"):
+        list(read_corpus(document, source=Source(document, encoding="gb18030")))
+    listed = file(tmp_path / "c.json", b'[{"id": 1, "text": "\xff"}]')
+    with pytest.raises(BadFileError, match="record 1 holds bytes that are not GB18030"):
+        list(read_corpus(listed, source=Source(listed, encoding="gb18030")))
+
+
+def test_in_a_folder_the_named_encoding_is_that_of_the_files_that_declare_none(
+    tmp_path: Path,
+) -> None:
+    file(tmp_path / "a.txt", "день".encode("koi8-r"))
+    file(tmp_path / "b.txt", "ночь")
+    file(tmp_path / "c.txt", "утро".encode("utf-16"))
+    file(tmp_path / "d.html", '<meta charset="windows-1251"><p>вечер'.encode("cp1251"))
+    source = Source(tmp_path, encoding="koi8-r")
+    texts = [p.text for p in read_corpus(tmp_path, source=source)]
+    assert texts == ["день", "ночь", "утро", "вечер"] and source.problems.warnings == []
+
+
+def test_files_in_one_guessed_encoding_share_a_sentence(tmp_path: Path) -> None:
+    for name in "abcdefghij":
+        file(tmp_path / f"{name}.txt", "Genève, café".encode("cp1252"))
+    problems = Problems()
+    assert len(list(read_corpus(tmp_path, problems=problems))) == 10
+    [sentence] = problems.warnings
+    assert sentence.startswith("10 files read as Windows-1252, since they are not UTF-8: a.txt, ")
+    assert "h.txt, …." in sentence
+
+
 # ── all formats ──────────────────────────────────────────────────────────────
 
 
@@ -336,20 +406,19 @@ def test_a_file_is_recognised_by_its_name(name: str, form: str, tmp_path: Path) 
 def test_an_unknown_folder_format_or_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="is a folder without documents"):
         list(read_corpus(tmp_path))
-    with pytest.raises(NotFoundError, match=r"no corpus format 'parquet'.*Known: beir, csv"):
-        list(read_corpus(tmp_path, form="parquet"))
+    with pytest.raises(NotFoundError, match=r"no corpus format 'orc'.*Known: arrow, beir, csv"):
+        list(read_corpus(tmp_path, form="orc"))
     with pytest.raises(BadFileError, match="does not exist"):
         list(read_corpus(tmp_path / "none.tsv"))
 
 
 def test_every_format_says_what_it_is() -> None:
-    assert {"beir", "csv", "folder", "imported", "jsonl", "lines", "parts", "tsv"} == set(
-        CORPORA.names()
-    )
+    known = {"beir", "csv", "folder", "imported", "jsonl", "lines", "parts", "tsv"}
+    assert known | {"arrow", "parquet"} == set(CORPORA.names())
     assert all(CORPORA.entry(name).about.endswith(".") for name in CORPORA.names())
 
 
-BAD_TABLE = b"id\ttext\ttitle\n1\tone\tT\nbroken\n2\tcaf\xe9\tT\n\tno id\tT\n3\ta\0b\tT\n1\tagain\tT\n4\tfour\n"
+BAD_TABLE = b"id\ttext\ttitle\n1\tone\tT\nbroken\n2\tcaf\x81\tT\n\tno id\tT\n3\ta\0b\tT\n1\tagain\tT\n4\tfour\n"
 
 
 def test_bad_rows_are_skipped_counted_and_kept_with_their_lines_if_asked(tmp_path: Path) -> None:

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from rallebench.core import sources
+from rallebench.core import sources, streams
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems
-from rallebench.corpora import _html, _pdf
+from rallebench.corpora import _guarded, _html
 from rallebench.corpora._documents import UnreadableError
+from rallebench.corpora._guarded import GuardedReader
 from rallebench.corpora._html import read_page
-from rallebench.corpora._pdf import PDFReader
 from rallebench.corpora.reading import read_corpus
 
 
@@ -117,13 +117,13 @@ def test_a_pdf_that_takes_too_long_is_refused_and_the_next_one_is_read(tmp_path:
     slow, good = tmp_path / "slow.pdf", tmp_path / "good.pdf"
     slow.write_bytes(pdf(WORDS * 100_000, pages=1000))
     good.write_bytes(pdf(WORDS))
-    reader = PDFReader(seconds=1.5)
+    reader = GuardedReader(seconds=1.5)
     try:
         with pytest.raises(
             UnreadableError, match=r"takes longer than 1\.5 seconds to read; divide it"
         ):
             reader.read(slow)
-        assert reader.read(good).text == "Saturn has rings."
+        assert reader.read(good)[0].text == "Saturn has rings."
     finally:
         reader.close()
 
@@ -140,15 +140,15 @@ def test_pdfs_that_unpack_to_gigabytes_or_say_too_much_are_that_files_problem(
     assert [problem.message.split(" (")[0] for problem in problems.first] == [
         f"{tmp_path}/a.pdf is not a PDF that can be read"
     ]
-    monkeypatch.setattr(_pdf, "CHARACTERS", 10)
-    assert "more than" in _pdf._read(str(tmp_path / "b.pdf"))["error"]
+    monkeypatch.setattr(_guarded, "CHARACTERS", 10)
+    assert "more than" in _guarded._read(tmp_path / "b.pdf")["error"]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the alarm is the system's")
 def test_the_child_that_reads_pdfs_ends_by_itself_where_nobody_ends_it(tmp_path: Path) -> None:
     path = tmp_path / "slow.pdf"
     path.write_bytes(pdf(WORDS * 100_000, pages=1000))
-    child = _pdf._start()
+    child = _guarded._start()
     with child:
         assert child.stdin is not None and child.stdout is not None
         child.stdin.write(f'["{path}", -0.5]\n'.encode())
@@ -160,7 +160,7 @@ def test_the_child_that_reads_pdfs_ends_by_itself_where_nobody_ends_it(tmp_path:
 def test_a_gzip_bomb_is_refused_by_its_limit_and_the_other_files_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "MAX_UNPACKED", 2**20)
+    monkeypatch.setattr(streams, "MAX_UNPACKED", 2**20)
     (tmp_path / "a").write_bytes(gzip.compress((b" " * 4095 + b"\n") * 2**13))
     (tmp_path / "b").write_text("good\n")
     sentence = r"a is a gzip file that unpacks to more than 200 times its size.*unpack it yourself"
@@ -174,7 +174,7 @@ def test_a_gzip_bomb_is_refused_by_its_limit_and_the_other_files_are_read(
 def test_a_gzip_bomb_of_one_line_is_refused_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "MAX_UNPACKED", 2**20)
+    monkeypatch.setattr(streams, "MAX_UNPACKED", 2**20)
     monkeypatch.setattr(sources, "MAX_LINE_BYTES", 2**16)
     path = tmp_path / "a.jsonl.gz"
     path.write_bytes(gzip.compress(b"x" * 2**24))
@@ -185,7 +185,7 @@ def test_a_gzip_bomb_of_one_line_is_refused_too(
 def test_ordinary_repetitive_text_is_far_from_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sources, "MAX_UNPACKED", 2**16)
+    monkeypatch.setattr(streams, "MAX_UNPACKED", 2**16)
     path = tmp_path / "a.jsonl.gz"
     rows = (b'{"id": "%d", "text": "The same again."}\n' % n for n in range(20_000))
     path.write_bytes(gzip.compress(b"".join(rows)))

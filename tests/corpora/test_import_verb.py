@@ -159,7 +159,7 @@ def test_a_dataset_tells_how_many_rows_have_gold_and_what_is_left_over(
     rows = [{"question": "Which?", "gold_text": "Titan"}, {"question": "Who?"}]
     source = ("import", write_lines(tmp_path / "q.jsonl", rows), "--kind", "dataset", "--name")
     printed = cli.json(*source, "first")
-    assert printed["gold"] == {"answers": 0, "pages": 0, "neither": 2}
+    assert printed["gold"] == {"answers": 0, "pages": 0, "neither": 2, "unanswerable": 0}
     assert [w.partition(":")[0] for w in printed["warnings"]] == [
         "None of 2 questions has an answer or a gold page",
         "Unused fields that look like gold",
@@ -193,13 +193,13 @@ def test_a_folder_names_and_counts_the_files_that_it_leaves_out(
     folder.mkdir()
     (folder / "titan.txt").write_text("Titan is a moon.")
     (folder / "old.txt").write_bytes("Caf\u00e9 Gen\u00e8ve, where it was seen.".encode("cp1252"))
-    for name in ("b.docx", "c.epub", "d.rst", "e.csv", "f.csv"):
+    for name in ("b.doc", "c.odt", "d.tex", "e.csv", "f.csv"):
         (folder / name).write_text("x,y")
     left = (
-        "5 files of other kinds left out of docs: 2 .csv, 1 .docx, 1 .epub, 1 .rst (b.docx, c.epub, d.rst, e.csv, f.csv). Save "
+        "5 files of other kinds left out of docs: 2 .csv, 1 .doc, 1 .odt, 1 .tex (b.doc, c.odt, d.tex, e.csv, f.csv). Save "
         "them as text, HTML or PDF to include them."
     )
-    guessed = "1 file read as Windows-1252, since they are not UTF-8: old.txt. Save files that look wrong as UTF-8."
+    guessed = "1 file read as Windows-1252, since it is not UTF-8: old.txt. If letters look wrong, import again and name the encoding."
     source = ("import", folder, "--kind", "corpus", "--name")
     assert cli.json(*source, "docs")["warnings"] == [left, guessed]
     lines = cli(*source, "again").out.splitlines()
@@ -208,6 +208,33 @@ def test_a_folder_names_and_counts_the_files_that_it_leaves_out(
     assert f"Warning: {left}" in ran.err and f"Warning: {guessed}" in ran.err
     manifest = json.loads((tmp_path / "workspace/indexes/i/manifest.json").read_text())
     assert manifest["warnings"] == [left, guessed]
+
+
+def test_a_corpus_and_questions_in_another_encoding_are_imported_as_told(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    (tmp_path / "old.csv").write_bytes("id,text\n1,Łódź leży w Polsce\n".encode("cp1250"))
+    source = ("import", tmp_path / "old.csv", "--kind", "corpus", "--name")
+    [warning] = cli.json(*source, "guessed")["warnings"]
+    assert warning.startswith("1 file read as Windows-1252, since it is not UTF-8: old.csv.")
+    assert cli.json(*source, "told", "--encoding", "Windows-1250")["warnings"] == []
+    stored = cli.workspace / "corpora" / "told" / "passages.jsonl"
+    assert "Łódź leży w Polsce" in stored.read_text(encoding="utf-8")
+    questions = "question,answer\n哪颗卫星最大？,泰坦是最大的卫星\n"
+    (tmp_path / "q.csv").write_bytes(questions.encode("gbk"))
+    source = ("import", tmp_path / "q.csv", "--kind", "dataset", "--name")
+    [warning] = [line for line in cli.json(*source, "guessed-qa")["warnings"] if "read as" in line]
+    assert "GB18030 (GBK)" in warning
+    assert "泰坦" in (cli.workspace / "datasets" / "guessed-qa.jsonl").read_text(encoding="utf-8")
+    assert not any(
+        "read as" in line for line in cli.json(*source, "b", "--encoding", "gbk")["warnings"]
+    )
+    ran = cli(*source, "c", "--encoding", "klingon")
+    assert ran.code == 2 and "There is no text encoding 'klingon'; name one such as" in ran.last
+    ran = cli(
+        "import", tmp_path / "q.csv", "--kind", "predictions", "--name", "c", "--encoding", "gbk"
+    )
+    assert ran.code == 2 and "--encoding belongs to --kind corpus and dataset" in ran.last
 
 
 def test_an_archive_of_beir_gives_corpus_and_questions(cli: CommandLine, tmp_path: Path) -> None:

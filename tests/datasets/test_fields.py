@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from importing import imported_dataset
 
 from rallebench.core.errors import BadFileError
 from rallebench.datasets.fields import GOLD, PAGES, WEAK
-from rallebench.datasets.importing import ImportedDataset, import_dataset
+from rallebench.datasets.importing import ImportedDataset
 from rallebench.datasets.reading import dataset_form, read_questions
 
 
@@ -21,7 +22,7 @@ def imported(
     """Import rows, as JSON lines or as CSV text, as a dataset of a workspace beside the file."""
     file = path / ("q.csv" if isinstance(rows, str) else "q.jsonl")
     file.write_text(rows if isinstance(rows, str) else "".join(json.dumps(r) + "\n" for r in rows))
-    return import_dataset(path / "datasets", "mine", file, **settings)
+    return imported_dataset(path / "datasets", "mine", file, **settings)
 
 
 def answers(dataset: ImportedDataset) -> list[tuple[str, ...]]:
@@ -122,6 +123,14 @@ def test_a_cell_with_bars_holds_several_answers_but_a_formula_is_one(tmp_path: P
     assert made.notes == (
         "No question names a gold page: retrieval can only be scored by the answers' text.",
         "1 cell with | or ; between several answers: each of them is accepted.",
+    )
+
+
+def test_answers_with_semicolons_are_named_because_each_counts_as_one(tmp_path: Path) -> None:
+    made = imported(tmp_path, "question,answer\na?,Titan; Saturn VI\nb?,Oslo; Bergen\n")
+    assert answers(made) == [("Titan; Saturn VI",), ("Oslo; Bergen",)]
+    assert made.warnings == (
+        "2 answers contain ; and are each accepted only as a whole. If each means several, put | between them in the file.",
     )
 
 
@@ -377,7 +386,7 @@ def test_an_object_around_the_questions_is_read(
     file = tmp_path / "q.json"
     for indent in (None, 1):
         file.write_text(json.dumps(value, indent=indent))
-        made = import_dataset(tmp_path / f"datasets{indent}", "mine", file)
+        made = imported_dataset(tmp_path / f"datasets{indent}", "mine", file)
         assert answers(made) == expected
 
 
@@ -388,7 +397,7 @@ def test_tables_with_tabs_are_read_also_without_a_header_as_dpr_writes_them(
 ) -> None:
     file = tmp_path / name
     file.write_text(header + "Which moon, then?\t['Titan', \"Saturn's VI\"]\nWho?\t['Ada']\n")
-    made = import_dataset(tmp_path / "datasets", "mine", file)
+    made = imported_dataset(tmp_path / "datasets", "mine", file)
     assert answers(made) == [("Titan", "Saturn's VI"), ("Ada",)]
     assert read_questions(made.path)[0].question.text == "Which moon, then?"
 
@@ -413,3 +422,57 @@ def test_semicolons_part_the_answers_of_a_field_in_the_plural(tmp_path: Path) ->
     assert made.notes[-1].startswith("1 cell with | or ; between several answers")
     other = imported(tmp_path / "datasets", "question,answer\n?,Titan; Saturn VI\n")
     assert answers(other) == [("Titan; Saturn VI",)]
+
+
+# questions without a right answer
+
+
+@pytest.mark.parametrize(
+    ("fields", "unanswerable"),
+    [
+        ({"is_impossible": True}, True),
+        ({"is_impossible": False, "answer": "Titan"}, False),
+        ({"isImpossible": True, "answers": []}, True),
+        ({"answerable": False}, True),
+        ({"answerable": True, "answer": "Titan"}, False),
+        ({"is_answerable": 0}, True),
+        ({"unanswerable": "true"}, True),
+        ({"unanswerable": 1.0}, True),
+        ({"unanswerable": None, "answer": "Titan"}, False),
+        ({"answerable": float("nan"), "answer": "Titan"}, False),
+        ({"unanswerable": True, "answer": "I don't know."}, True),
+        ({"unanswerable": True, "answers": {"text": [], "answer_start": []}}, True),
+    ],
+)
+def test_a_field_may_say_that_there_is_no_answer(
+    fields: Mapping[str, Any], unanswerable: bool, tmp_path: Path
+) -> None:
+    made = imported(tmp_path, [{"question": "Which?", **fields}])
+    (example,) = read_questions(made.path)
+    assert example.gold.unanswerable is unanswerable
+    assert example.gold.answers == (() if unanswerable else ("Titan",))
+    assert (made.unanswerable, made.neither) == (int(unanswerable), 0)
+
+
+def test_a_column_may_say_that_there_is_no_answer(tmp_path: Path) -> None:
+    text = "question,answer,answerable\na?,x,yes\nb?,,No\nc?,y,\n"
+    made = imported(tmp_path, text)
+    assert [e.gold.unanswerable for e in read_questions(made.path)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"answerable": "perhaps"}, "line 1: 'answerable' is neither true nor false"),
+        ({"is_impossible": [True]}, "line 1: 'is_impossible' is neither true nor false"),
+        (
+            {"answerable": False, "answer": "Titan"},
+            "is unanswerable, but accepts the answer 'Titan'",
+        ),
+    ],
+)
+def test_a_field_that_contradicts_the_gold_is_a_bad_row(
+    fields: Mapping[str, Any], fault: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadFileError, match=fault):
+        imported(tmp_path, [{"question": "Which?", **fields}])

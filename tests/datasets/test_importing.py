@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from importing import imported_dataset
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
-from rallebench.datasets.importing import ImportedDataset, import_dataset
-from rallebench.datasets.reading import read_examples, read_questions
+from rallebench.datasets.importing import ImportedDataset
+from rallebench.datasets.reading import dataset_form, read_examples, read_questions
 
 RECORD = {
     "id": "q1",
@@ -40,7 +41,7 @@ def test_kilts_records_are_kept_as_they_are_also_gzipped(datasets: Path, tmp_pat
     for number, content in enumerate(
         (lines(*records).encode(), gzip.compress(lines(*records).encode()))
     ):
-        made = import_dataset(datasets, f"set{number}", write(tmp_path / "q.jsonl", content))
+        made = imported_dataset(datasets, f"set{number}", write(tmp_path / "q.jsonl", content))
         assert made == ImportedDataset(
             f"set{number}", datasets / f"set{number}.jsonl", "kilt", 2, 0, (), 1, 1, 1
         )
@@ -63,7 +64,7 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
 ) -> None:
     qrels = "query-id\tcorpus-id\tscore\nq1\td7\t1\nq1\td9\t2\nq2\td7\t0\nq2\td8\t0\nq3\td1\t1\nq9\td1\t1\n"
     folder = beir(tmp_path / "scifact", test=qrels, train="q0\td1\t1\n")
-    made = import_dataset(datasets, "scifact", folder)
+    made = imported_dataset(datasets, "scifact", folder)
     assert (made.form, made.questions, made.pages, made.neither) == ("beir", 3, 2, 1)
     first, irrelevant, second = read_questions(made.path)
     assert (first.question.qid, first.question.text) == ("q1", "Question 1?")
@@ -80,6 +81,23 @@ def test_beirs_questions_get_a_page_for_relevant_passages_and_lost_ones_are_name
         "Only judged 0 in test.tsv, so scored 0 as by trec_eval: 1 question (q2).",
         "None of 3 questions has an answer: only retrieval can be scored.",
     )
+
+
+def test_another_split_of_a_beir_folder_is_read_by_its_file(tmp_path: Path, datasets: Path) -> None:
+    header = "query-id\tcorpus-id\tscore\n"
+    folder = beir(
+        tmp_path / "scifact",
+        test=f"{header}q1\td7\t1\n",
+        train=f"{header}q2\td7\t2\nq3\td1\t1\n",
+    )
+    made = imported_dataset(datasets, "train", folder / "qrels" / "train.tsv")
+    assert (made.form, [e.question.qid for e in read_questions(made.path)]) == (
+        "beir",
+        ["q2", "q3"],
+    )
+    assert [e.question.qid for e in read_questions(folder)] == ["q1"]
+    (folder / "queries.jsonl").unlink()
+    assert dataset_form(folder / "qrels" / "train.tsv") != "beir"
 
 
 @pytest.mark.parametrize(
@@ -103,13 +121,13 @@ def test_a_bad_beir_folder_is_refused(
     qrels: dict[str, str], message: str, datasets: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BadFileError, match=message):
-        import_dataset(datasets, "x", beir(tmp_path / "b", **qrels), form="beir")
+        imported_dataset(datasets, "x", beir(tmp_path / "b", **qrels), form="beir")
     assert not datasets.exists() or list(datasets.iterdir()) == []
 
 
 def test_csv_questions_with_answers_ids_and_pages(datasets: Path, tmp_path: Path) -> None:
     content = 'Question,Answer,page_id\n"Who, and\nwhen?","[""Huygens"", ""C. Huygens""]",p1\nWhere?,Saturn,\nWhy?,,p9\n'
-    made = import_dataset(datasets, "mine", write(tmp_path / "q.csv", content))
+    made = imported_dataset(datasets, "mine", write(tmp_path / "q.csv", content))
     assert made.form == "csv"
     found = read_questions(made.path)
     questions = [(e.question.qid, e.question.text) for e in found]
@@ -130,7 +148,7 @@ def test_json_lines_with_the_names_that_most_files_use(datasets: Path, tmp_path:
         {"question": "Which sea?", "answer": "Black Sea"},
         {"query": "Why?"},
     )
-    made = import_dataset(datasets, "mine", write(tmp_path / "q.jsonl", lines(*rows)))
+    made = imported_dataset(datasets, "mine", write(tmp_path / "q.jsonl", lines(*rows)))
     assert made.form == "jsonl"
     found = read_questions(made.path)
     assert [e.question.qid for e in found] == ["o1", "2", "3"]
@@ -154,7 +172,7 @@ def test_a_bad_question_stops_the_import_and_nothing_appears(
     name: str, content: str, message: str, datasets: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(BadFileError, match=message):
-        import_dataset(datasets, "x", write(tmp_path / name, content))
+        imported_dataset(datasets, "x", write(tmp_path / name, content))
     assert list(datasets.iterdir()) == []
 
 
@@ -164,19 +182,19 @@ def test_bad_questions_are_skipped_and_counted_by_choice(datasets: Path, tmp_pat
         + "{\n"
         + lines({"id": "q4", "input": "y"})
     )
-    made = import_dataset(datasets, "x", write(tmp_path / "q.jsonl", content), skip_bad=True)
+    made = imported_dataset(datasets, "x", write(tmp_path / "q.jsonl", content), skip_bad=True)
     assert (made.questions, made.skipped) == (2, 4)
     assert [problem.line for problem in made.problems] == [2, 3, 4, 5]
 
 
 def test_the_same_questions_stay_and_others_are_refused(datasets: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
-    first = import_dataset(datasets, "x", source)
+    first = imported_dataset(datasets, "x", source)
     before = first.path.stat()
-    assert import_dataset(datasets, "x", source) == first
+    assert imported_dataset(datasets, "x", source) == first
     source.write_text(lines({**RECORD, "id": "other"}))
     with pytest.raises(UsageError, match="A dataset 'x' with other questions exists already"):
-        import_dataset(datasets, "x", source)
+        imported_dataset(datasets, "x", source)
     after = first.path.stat()
     assert (after.st_mtime_ns, after.st_ino) == (before.st_mtime_ns, before.st_ino)
     assert [p.name for p in datasets.iterdir()] == ["x.jsonl"]
@@ -185,9 +203,9 @@ def test_the_same_questions_stay_and_others_are_refused(datasets: Path, tmp_path
 def test_a_name_file_or_format_that_cannot_be_is_refused(datasets: Path, tmp_path: Path) -> None:
     source = write(tmp_path / "q.jsonl", lines(RECORD))
     with pytest.raises(UsageError, match="dataset name 'a/b' cannot be"):
-        import_dataset(datasets, "a/b", source)
+        imported_dataset(datasets, "a/b", source)
     with pytest.raises(BadFileError, match="does not exist"):
-        import_dataset(datasets, "x", tmp_path / "none.jsonl")
+        imported_dataset(datasets, "x", tmp_path / "none.jsonl")
     with pytest.raises(NotFoundError, match="no dataset format 'xml'"):
-        import_dataset(datasets, "x", source, form="xml")
+        imported_dataset(datasets, "x", source, form="xml")
     assert not datasets.exists()

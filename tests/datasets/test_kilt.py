@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from importing import imported_dataset
 
 from rallebench.core.errors import BadFileError
 from rallebench.datasets.reading import read_examples, read_questions
@@ -167,3 +168,51 @@ def test_every_published_set_loads_whole(shared_data: Path) -> None:
         with open(path, encoding="utf-8") as lines:
             assert len(examples) == sum(1 for line in lines if line.strip()), path
         assert all(example.gold.answers for example in examples), path
+
+
+# ── questions without a right answer ─────────────────────────────────────────
+
+
+def test_an_unanswerable_question_may_have_gold_pages_and_is_read_again_alike(
+    tmp_path: Path,
+) -> None:
+    record = {"id": "n", "input": "?", "output": [{"provenance": [{"wikipedia_id": "p1"}]}]}
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({**record, "unanswerable": True}) + "\n")
+    made = imported_dataset(tmp_path / "datasets", "mine", path)
+    (example,) = read_examples(made.path)
+    assert example.gold.unanswerable and example.gold.pages == {"p1"}
+    assert (made.form, made.unanswerable, made.answers, made.neither) == ("kilt", 1, 0, 0)
+    path.write_text(json.dumps({**record, "unanswerable": False}) + "\n")
+    assert not next(read_examples(path)).gold.unanswerable
+
+
+@pytest.mark.parametrize(
+    ("fields", "fault"),
+    [
+        ({"unanswerable": "yes"}, "has an 'unanswerable' that is text, not true or false"),
+        ({"unanswerable": 1}, "has an 'unanswerable' that is a number, not true or false"),
+        ({"unanswerable": float("nan")}, "has an 'unanswerable' that is a number"),
+        (
+            {"unanswerable": True, "output": [{"answer": "Titan"}]},
+            "is unanswerable, but accepts the answer 'Titan'; remove one of the two",
+        ),
+    ],
+)
+def test_a_mark_that_is_no_truth_value_or_contradicts_an_answer_is_a_bad_row(
+    fields: dict[str, Any], fault: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({"id": "n", "input": "?", **fields}) + "\n")
+    with pytest.raises(BadFileError, match=f"line 1 {fault}"):
+        list(read_examples(path))
+
+
+def test_a_set_of_unanswerable_questions_only_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps({"id": "n", "input": "?", "unanswerable": True}) + "\n")
+    made = imported_dataset(tmp_path / "datasets", "mine", path)
+    assert made.notes[0] == "1 question without a right answer: an answer that declines scores 1."
+    assert made.warnings[0].startswith(
+        "No question has a right answer, so only declining is right."
+    )

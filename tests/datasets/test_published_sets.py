@@ -11,8 +11,14 @@ from samples import write_sample
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.sources import Problems, Source
+from rallebench.core.types import Gold
 from rallebench.datasets import DATASETS
-from rallebench.datasets.reading import dataset_form, read_examples, read_questions
+from rallebench.datasets.reading import (
+    answerable_questions,
+    dataset_form,
+    read_examples,
+    read_questions,
+)
 
 SETS = {
     "hotpotqa": "hotpot_dev_distractor_v1.json",
@@ -153,11 +159,18 @@ def test_a_test_split_without_answers_names_the_file_with_them(form: str, tmp_pa
     assert "has no answer, like a test set" in message and SETS[form] in message
 
 
-def test_questions_that_are_not_answerable_are_left_out_as_in_r_eval(tmp_path: Path) -> None:
+def test_the_unanswerable_twin_of_a_question_is_kept_and_left_out_for_r_eval(
+    tmp_path: Path,
+) -> None:
     path = file_of("musique", tmp_path)
     first, second = rows_of(path)
-    write_rows(path, [{**first, "answerable": False, "answer": ""}, first, second])
-    assert [e.question.qid for e in read_questions(path)] == ["2hop__1_2", "2hop__3_4"]
+    write_rows(path, [{**first, "answerable": False}, first, second])
+    twin, *others = read_questions(path)
+    assert (twin.question.qid, twin.gold) == ("2hop__1_2-unanswerable", Gold(unanswerable=True))
+    assert [e.question.qid for e in others] == ["2hop__1_2", "2hop__3_4"]
+    assert list(answerable_questions(path)) == others
+    write_rows(path, [{**first, "answerable": "no"}])
+    assert "has fields of another type than MuSiQue" in refused(path, "musique")
 
 
 def test_easy_and_hard_are_told_apart_by_the_number_of_the_template(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import random
 from pathlib import Path
 
 import pytest
+from importing import imported_dataset
 
 from rallebench.core.errors import BadFileError
 from rallebench.datasets import DATASETS
-from rallebench.datasets.importing import import_dataset
 from rallebench.datasets.r_eval import as_record, id_holds, ids_that_hold
 from rallebench.datasets.reading import dataset_form, read_examples
 from rallebench.datasets.tasks import (
@@ -53,7 +53,7 @@ def test_the_form_is_recognised_and_kept_with_all_that_its_records_hold(tmp_path
         tmp_path / "own.jsonl", RECORD, {"input": "Who?", "outputs": ["Ada"], "level": "KS"}
     )
     assert dataset_form(path) == "r-eval"
-    made = import_dataset(tmp_path / "datasets", "own", path)
+    made = imported_dataset(tmp_path / "datasets", "own", path)
     rows = [json.loads(line) for line in made.path.read_text(encoding="utf-8").splitlines()]
     assert (made.form, made.questions) == ("r-eval", 2)
     assert (
@@ -80,7 +80,7 @@ def test_a_bad_record_names_its_line(tmp_path: Path, row: object, why: str) -> N
 
 def test_a_sample_is_the_one_that_r_eval_draws(tmp_path: Path) -> None:
     rows = [{"input": f"Question {n}?", "outputs": [str(n)], "_id": f"q{n}"} for n in range(30)]
-    made = import_dataset(
+    made = imported_dataset(
         tmp_path / "datasets", "own", written(tmp_path / "a.jsonl", *rows), sample=5
     )
     ids = [json.loads(line)["id"] for line in made.path.read_text(encoding="utf-8").splitlines()]

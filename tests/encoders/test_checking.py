@@ -154,4 +154,4 @@ def test_vectors_of_another_program_are_checked_before_they_become_an_index(
     passages: Any = [Passage(str(n), text) for n, text in enumerate(MOONS)]
     foreign = recognise(tmp_path / "moons.npy")
     with pytest.raises(BadFileError, match=fault):
-        list(take_over(foreign, object(), tmp_path, passages, {}))  # type: ignore[arg-type]
+        list(take_over(foreign, "flat", tmp_path, passages, {}))

@@ -42,7 +42,7 @@ from rallebench.engine.ralle_files import (
 from rallebench.engine.score import score_episode, score_run, stored_examples
 from rallebench.engine.store import RunFolder
 from rallebench.papers.ralle.predictions import score_kilt
-from rallebench.tracking import content
+from rallebench.tracking.metrics import headlines
 
 GOLD = [
     ("q0", "Titan", "p1"),
@@ -162,7 +162,7 @@ def test_seconds_a_question_are_those_of_its_steps_whoever_says_it(tmp_path: Pat
     value = folder.report()
     assert value is not None
     assert results(value)["sec per query"] == mean
-    assert content.metrics(value)["sec per query"] == mean
+    assert headlines(value)["sec per query"] == mean
     assert deployment.costs(value)["seconds_per_question"] == mean
 
 
@@ -259,7 +259,30 @@ def test_by_default_all_metrics_are_taken_that_the_gold_allows() -> None:
     assert "Rprec" in only_pages and not {"em", "KILT-em", "answer_in_context@5"} & set(only_pages)
     without_gold = {"seconds", "prompt_tokens", "completion_tokens"}
     assert set(choose_metrics(None, examples(), "d")) == without_gold
-    assert has_gold(examples(answers=("x",))) == {"answers": 1, "provenance": 0}
+    counts = has_gold(examples(answers=("x",)))
+    assert counts == {"answers": 1, "provenance": 0, "required": 0, "unanswerable": 0}
+
+
+def test_a_set_with_required_answers_is_also_scored_by_them() -> None:
+    required = {"str_em", "str_hit", "list_f1"}
+    assert required <= set(choose_metrics(None, examples(required=(("x",),)), "d"))
+    assert not required & set(choose_metrics(None, examples(answers=("x",)), "d"))
+    with pytest.raises(UsageError, match=r"str_em needs required answers; d has none"):
+        choose_metrics(["str_em"], examples(answers=("x",)), "d")
+
+
+def test_a_set_with_unanswerable_questions_is_also_scored_by_kind() -> None:
+    kinds = {"em_answerable", "f1_answerable", "em_unanswerable"}
+    mixed = [*examples(answers=("x",)), *examples(unanswerable=True)]
+    assert kinds | {"em", "f1", "rougel"} <= set(choose_metrics(None, mixed, "d"))
+    assert not kinds & set(choose_metrics(None, examples(answers=("x",)), "d"))
+    only = choose_metrics(None, examples(unanswerable=True), "d")
+    assert {"em", "f1", "em_unanswerable"} <= set(only)
+    assert not {"em_answerable", "rougel", "Rprec", "KILT-em"} & set(only)
+    with pytest.raises(UsageError, match=r"rougel needs answers; d has none"):
+        choose_metrics(["rougel"], examples(unanswerable=True), "d")
+    with pytest.raises(UsageError, match=r"em_unanswerable needs unanswerable questions; d has"):
+        choose_metrics(["em_unanswerable"], examples(answers=("x",)), "d")
 
 
 def test_a_metric_whose_gold_is_absent_is_refused() -> None:

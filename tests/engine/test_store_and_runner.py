@@ -48,7 +48,8 @@ from rallebench.engine.record import (
     request_to_json,
 )
 from rallebench.engine.run_files import RunState
-from rallebench.engine.store import RunFolder, checked_run_name, difference, list_runs
+from rallebench.engine.spec_differences import first_difference
+from rallebench.engine.store import RunFolder, checked_run_name, list_runs
 from rallebench.llms.scripted import Scripted
 
 RECORDS = [
@@ -313,8 +314,10 @@ def test_other_settings_are_refused(changed: dict[str, Any], said: str, folder: 
 
 
 def test_actions_that_were_added_are_named_and_long_values_are_cut() -> None:
-    assert difference({"a": [1]}, {"a": [1, 2]}) == "was made with a = [1], you asked for [1, 2]"
-    assert len(difference({"a": "x" * 500}, {"a": "y"})) < 150
+    assert (
+        first_difference({"a": [1]}, {"a": [1, 2]}) == "was made with a = [1], you asked for [1, 2]"
+    )
+    assert len(first_difference({"a": "x" * 500}, {"a": "y"})) < 150
 
 
 # ── answering ────────────────────────────────────────────────────────────────

@@ -8,7 +8,7 @@ import pytest
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import Note, Reply
-from rallebench.environments import ENVIRONMENTS
+from rallebench.environments import environment_entry, environment_names
 from rallebench.workspace.environments import environment_settings, make_environment
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -48,6 +48,8 @@ def test_a_setting_that_changes_what_is_observed_changes_the_fingerprint(tmp_pat
     ("name", "given", "why"),
     [
         ("nowhere", {}, "environment"),
+        ("mcp:moons", {}, "There is no MCP server 'moons'"),
+        ("mcp:moons", {"timeout": 0}, "timeout"),
         ("wikipedia", {"retriever": "nothing"}, "nothing"),
         ("wikipedia", {"corpus": "nothing"}, "nothing"),
         ("wikipedia", {"similar": 0}, "similar"),
@@ -66,6 +68,6 @@ def test_what_is_not_there_is_one_sentence_and_writes_nothing(
 
 
 def test_every_environment_has_defaults_for_all_its_settings() -> None:
-    for name in ENVIRONMENTS.names():
+    for name in environment_names(["moons"]):
         settings = environment_settings(name, {})
-        assert settings and set(settings) == set(ENVIRONMENTS.entry(name).form)
+        assert settings and set(settings) == set(environment_entry(name).form)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from acted import observed, pages
+from mcp_servers import MOONS, acting
 
+from rallebench.core.backends import Tool
 from rallebench.core.types import Reply
 from rallebench.environments import ENVIRONMENTS, Environment, MakeEnvironment
 from rallebench.environments.scholars.apis import ScholarTool
@@ -34,15 +37,36 @@ ARGUMENTS = (
 )
 
 
+Tools = Mapping[str, Tool]
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> ScholarTool:
     return scholar_table(WorkspaceFolder(tmp_path_factory.mktemp("workspace")), STARTER_TABLE)
+
+
+@pytest.fixture(scope="module")
+def moons() -> Iterator[tuple[MakeEnvironment, Tools]]:
+    """The tools of an MCP server that take arguments, and the connection to it."""
+    pytest.importorskip("mcp")
+    with acting(MOONS, "moon, add") as (environment, tools):
+        yield (lambda: environment), tools
+
+
+@pytest.fixture
+def tools(make: MakeEnvironment, table: ScholarTool, request: pytest.FixtureRequest) -> Tools:
+    """The tools that the environments call."""
+    moons = request.getfixturevalue("moons")[1] if hasattr(make(), "explanations") else {}
+    return {"scholars": table, **moons}
 
 
 @pytest.fixture(params=ENVIRONMENTS.names())
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> MakeEnvironment:
     entry = ENVIRONMENTS.entry(request.param)
     traits = entry.traits
+    if traits.get("server"):
+        made: MakeEnvironment = request.getfixturevalue("moons")[0]
+        return made
     values: dict[str, Any] = {name: setting.default for name, setting in entry.form.items()}
     if traits.get("retriever"):
         values["retriever"] = "words"
@@ -78,35 +102,32 @@ def test_an_unknown_verb_is_told_the_valid_actions(make: MakeEnvironment) -> Non
 
 
 @pytest.mark.parametrize("argument", ARGUMENTS)
-def test_no_argument_raises(make: MakeEnvironment, argument: str, table: ScholarTool) -> None:
+def test_no_argument_raises(make: MakeEnvironment, argument: str, tools: Tools) -> None:
     for verb in verbs(make()):
-        said = observed(make().act(verb, argument), {"scholars": table})
+        said = observed(make().act(verb, argument), tools)
         assert isinstance(said, str) and said and len(said) < 30_000
 
 
-def test_a_call_with_wrong_arguments_is_told_so(make: MakeEnvironment, table: ScholarTool) -> None:
+def test_a_call_with_wrong_arguments_is_told_so(make: MakeEnvironment, tools: Tools) -> None:
     environment = make()
     for tool in environment.tools:
         (name, *_) = tool.parameters["properties"]
         values = ({"a": 1}, "", None, [["x"]])
         for wrong in ({}, {"nonsense": "x"}, *({name: value} for value in values)):
-            said = observed(environment.call(tool.name, wrong), {"scholars": table})
+            said = observed(environment.call(tool.name, wrong), tools)
             assert said and (tool.name in said or name in said), said
 
 
-def test_a_call_and_its_text_form_are_alike(make: MakeEnvironment, table: ScholarTool) -> None:
+def test_a_call_and_its_text_form_are_alike(make: MakeEnvironment, tools: Tools) -> None:
     for tool in make().tools:
         (name, *_) = tool.parameters["properties"]
-        called = observed(make().call(tool.name, {name: "Titan"}), {"scholars": table})
-        assert called == observed(make().act(tool.name, "Titan"), {"scholars": table})
+        called = observed(make().call(tool.name, {name: "Titan"}), tools)
+        assert called == observed(make().act(tool.name, "Titan"), tools)
 
 
-def test_two_episodes_always_act_alike(make: MakeEnvironment, table: ScholarTool) -> None:
+def test_two_episodes_always_act_alike(make: MakeEnvironment, tools: Tools) -> None:
     def play(environment: Environment) -> list[str]:
-        return [
-            observed(environment.act(verb, "Titan"), {"scholars": table})
-            for verb in verbs(environment) * 2
-        ]
+        return [observed(environment.act(verb, "Titan"), tools) for verb in verbs(environment) * 2]
 
     assert play(make()) == play(make())
 

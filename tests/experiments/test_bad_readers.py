@@ -203,7 +203,14 @@ READERS: dict[str, Reader] = {
 
 SENTENCES: dict[str, tuple[str, ...]] = {
     HALF: ("download or copy it again",),
-    VERSION: ("take ", "needs '_id'", "a record", "are needed", "KILT record"),
+    VERSION: (
+        "take ",
+        "import it with --columns question=COLUMN",
+        "needs '_id'",
+        "a record",
+        "are needed",
+        "KILT record",
+    ),
     GOLD: (
         "has no answer, like a test set",
         "contains no question",

@@ -24,7 +24,7 @@ from rallebench.gui.content_policy import FRAMES, POLICY, REFUSALS, ContentPolic
 def serve_options(tmp_path: Path, **more: Any) -> argparse.Namespace:
     given = {"host": "127.0.0.1", "port": 0, "auth": None, "workspace": tmp_path / "w"}
     given |= {"base_settings": None, "allowed_host": [], "no_browser": True}
-    given |= {"root_path": "", "spaces": False}
+    given |= {"root_path": "", "spaces": False, "share": False, "theme": "", "queue_size": None}
     return argparse.Namespace(**{**given, **more})
 
 

@@ -43,6 +43,9 @@ def test_a_list_that_was_drawn_again_is_forgotten_by_the_browser(build: Any) -> 
     for place in ("models/list", "build/one"):  # the place is drawn again when it is opened
         go(build, f"#/{place}")
         build.wait_for_function("rb.idle()")
+    # The new editors take over from the old ones, which hold their part of the page.
+    build.wait_for_selector("#a1_template[data-editor=on]", state="attached")
+    build.wait_for_selector("#a0_template[data-editor=on]", state="attached")
     assert build.evaluate("!window.left.deref()?.isConnected")
     build.context.new_cdp_session(build).send("HeapProfiler.collectGarbage")
     assert build.evaluate("window.left.deref() === undefined")
@@ -169,7 +172,7 @@ def test_a_variant_shows_which_answers_flip(build: Any) -> None:
     go(build, "#/build/few")
     press(build, "Add a variant")
     build.fill("#variant-form [name=a0_k]", "1")
-    press(build, "Add the variant")
+    press(build, "Add and ask")
     expect(build.get_by_role("button", name="All answered")).to_be_visible()
     says(build, "#few-head-1", "k 1")
 
@@ -207,6 +210,8 @@ def test_a_conversation_of_three_turns_is_cited_branched_opened_and_saved(
     expect(build.locator("#chat-side .cited mark").first).to_be_visible()
     says(build, "#chat-side [role=status]", "its words are the closest")
     assert mark.get_attribute("aria-label").endswith("Show the passage")
+    expect(build.locator("#drawer .page-text .cited")).to_be_in_viewport()
+    build.keyboard.press("Escape")
 
     build.locator("#t1").get_by_role("button", name="Edit").click()
     build.fill("#dialog textarea", "Who was Huygens?")
@@ -218,10 +223,10 @@ def test_a_conversation_of_three_turns_is_cited_branched_opened_and_saved(
     build.locator("#t2").get_by_role("button", name="Regenerate").click()
     says(build, "#t4", "This is the same answer as before.")
 
-    build.locator("#t1").get_by_role("button", name="Save to a dataset").click()
+    build.locator("#t1").get_by_role("button", name="Save as question").click()
     build.fill("#dialog [name=dataset]", "from-chat")
     build.fill("#dialog [name=answers]", "Christiaan Huygens")
-    press(build, "Save the question")
+    build.locator("#dialog").get_by_role("button", name="Save as question").click()
     says(build, "#toasts", "Saved in from-chat, which holds 1 question now.")
     (line,) = (page_server[1] / "datasets" / "from-chat.jsonl").read_text("utf-8").splitlines()
     assert json.loads(line)["input"] == searched
@@ -229,6 +234,36 @@ def test_a_conversation_of_three_turns_is_cited_branched_opened_and_saved(
     build.locator("#t1").get_by_role("button", name="Open in Build").click()
     says(build, ".asked-question", searched)
     says(build, RESULT, "No verdict")
+
+
+def test_answers_are_marked_by_keys_and_stay_marked_after_a_reload(build: Any) -> None:
+    go(build, "#/build/chat")
+    for question in ("Which planet has a moon called Titan?", "Who found Uranus?"):
+        ask_in_chat(build, question)
+    build.keyboard.press("Escape")
+    build.keyboard.press("r")
+    expect(build.locator("#t1 .marks .right")).to_have_attribute("aria-pressed", "true")
+    build.locator("#t0 .marks .wrong").focus()
+    build.keyboard.press("w")
+    expect(build.locator("#dialog [name=answers]")).to_be_focused()
+    build.keyboard.type("Saturn")
+    press(build, "Keep the correction here")
+    says(build, "#t0 .correction", "Saturn")
+    build.reload()
+    says(build, "#chat-list .on", "✓ 1 ✕ 1")
+    says(build, "#t0 .correction", "Saturn")
+
+
+def test_a_source_opens_its_page_at_the_passage_and_has_an_address(build: Any) -> None:
+    door = build.locator("#build-result .open-page").first
+    address = door.get_attribute("href")
+    door.click()
+    expect(build.locator("#drawer .cited-passage")).to_be_in_viewport()
+    build.keyboard.press("Escape")
+    go(build, address)
+    expect(build.locator("#v-data-page .cited-passage")).to_be_in_viewport()
+    build.reload()
+    expect(build.locator("#v-data-page .cited-passage")).to_be_in_viewport()
 
 
 def test_what_an_action_gave_never_cuts_the_k_of_the_action(build: Any) -> None:
@@ -262,7 +297,7 @@ def test_every_form_of_the_code_is_shown_and_saved(build: Any) -> None:
 def test_a_prompt_is_edited_and_its_flip_seen_by_the_keyboard_alone(build: Any) -> None:
     build.keyboard.press("j")
     says(build, ".asked-question", "qa-002")
-    while build.evaluate("document.activeElement.id") != "a1_template":
+    while not build.locator("#act-1 .cm-content:focus").count():
         build.keyboard.press("Tab")
     build.keyboard.press("Control+A")
     build.keyboard.type("Malta")

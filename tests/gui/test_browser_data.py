@@ -34,7 +34,10 @@ def test_from_a_dropped_folder_to_a_search_that_marks_the_gold(data: Any, tmp_pa
     says(data, "#data-import", "Titan is the largest moon of Saturn")
     expect(data.locator("#data-import [name=indexes]:checked")).to_have_count(3)
     data.select_option("#data-import [name=encoder]", "hashing")
-    press(data, "Import and build")
+    press(data, "Build 3 indexes and open Build")
+    data.wait_for_selector("#v-build-one:not([hidden]) *", timeout=PATIENCE)
+    says(data, "#v-build-one", "moons-hybrid")
+    go(data, "#/data/list")
     says(data, "#data-import", "Imported moons.")
     says(data, "#data-indexes", "moons-hybrid")
     says(data, "#data-corpora", "moons")
@@ -48,12 +51,38 @@ def test_from_a_dropped_folder_to_a_search_that_marks_the_gold(data: Any, tmp_pa
     says(data, "#data-import", "is a dataset")
     press(data, "Import")
     says(data, "#data-import", "6 questions")
-    says(data, "#data-datasets", "moon-qa cannot be scored on starter")
+    expect(data.locator("#data-datasets")).not_to_contain_text("cannot be scored")
     go(data, "#/data/index?id=moons-hybrid&set=moon-qa&q=q4")
     press(data, "Search")
     says(data, "#index-hits", "first gold page at rank")
     expect(data.locator("#index-hits .p.g")).to_have_count(1)
     says(data, "#index-head", "loaded")
+
+
+def test_from_a_folder_and_a_table_of_questions_to_the_first_answers(
+    data: Any, tmp_path: Path
+) -> None:
+    data.set_input_files("#data-import input[webkitdirectory]", str(moons(tmp_path / "lunar")))
+    says(data, "#data-import", "Counted in 6 documents.")
+    table = tmp_path / "ask.csv"
+    lines = [f'"{row["input"]}",{row["output"][0]["answer"]}\n' for row in RECORDS]
+    table.write_text("question,answer\n" + "".join(lines))
+    data.set_input_files("#import-asked input[type=file]", str(table))
+    says(data, "#import-asked .firsts", str(RECORDS[2]["input"]))
+    says(data, "#import-chunks", "0 of 8")
+    data.select_option("#data-import [name=cut]", "own")
+    data.fill("#data-import [name=size]", "1")
+    says(data, "#import-chunks", "2 of 8")
+    expect(data.locator("#import-chunks .border")).to_have_count(1)
+    data.select_option("#data-import [name=cut]", "default")
+    data.fill("#data-import [name=size]", "")
+    says(data, "#import-chunks", "0 of 8")
+    data.select_option("#data-import [name=encoder]", "hashing")
+    press(data, "Build 3 indexes and try 8 questions")
+    data.wait_for_selector("#v-build-few:not([hidden]) *", timeout=PATIENCE)
+    says(data, "#v-build-few", "All answered")
+    says(data, "#few-grid", "lunar · lunar-bm25")
+    expect(data.locator("#few-grid td")).to_have_count(24)
 
 
 def test_long_names_and_paths_do_not_widen_the_import_or_the_list_of_indexes(
@@ -164,3 +193,51 @@ def test_an_index_is_used_in_build(data: Any) -> None:
     press(data, "Use in Build")
     data.wait_for_selector("#v-build-one:not([hidden]) *", timeout=PATIENCE)
     says(data, "#v-build-one", "starter-bm25")
+
+
+def test_columns_are_chosen_beside_their_first_values_and_the_preview_follows(
+    data: Any, tmp_path: Path
+) -> None:
+    rows = [
+        {"nr": n, "frage": f"Which moon has the number {n}?", "antwort": {"text": [name]}, "quelle": f"p{n}"}
+        for n, name in enumerate(("Titan", "Rhea", "Iapetus", "Dione"), 1)
+    ]  # fmt: skip
+    data.fill("#data-import [name=path]", str(write_lines(tmp_path / "their.jsonl", rows)))
+    press(data, "Preview")
+    says(data, "#data-import", "Choose the one that holds the questions.")
+    expect(data.locator("#import-columns")).to_have_attribute("open", "")
+    data.select_option("#import-columns [name=column_question]", "frage")
+    says(data, "#data-import", "Which moon has the number 3?")
+    data.select_option("#import-columns [name=column_answer]", "antwort.text")
+    says(data, "#data-import .firsts", "Titan")
+    data.select_option("#import-columns [name=column_page]", "quelle")
+    says(data, "#data-import .firsts", "1 gold page")
+    expect(data.locator("#import-columns .values li")).to_have_count(9)
+    wider = "node => node.scrollWidth > node.clientWidth"
+    assert not data.locator("#data-import").evaluate(wider)
+    data.screenshot(path=tmp_path / "columns.png")
+    press(data, "Import")
+    says(data, "#data-import", "Imported their.")
+    says(data, "#data-import", "4 with answers")
+
+
+def test_gold_pages_are_chosen_by_keys_and_saved(data: Any, page_server: tuple[str, Path]) -> None:
+    rows = [
+        {"id": "a", "input": "Which animal has a bifurcated penis?", "output": [{"answer": "x"}]},
+        {"id": "b", "input": "What do crocodiles eat?", "output": [{"answer": "fish"}]},
+    ]
+    path = write_lines(page_server[1] / "datasets" / "bare.jsonl", rows)
+    go(data, "#/data/gold?id=bare&index=starter-bm25")
+    says(data, "#gold-hits", "1 Take as gold")
+    data.keyboard.press("1")
+    says(data, "#gold-hits", "1 Remove")
+    says(data, "#gold-bar", "1 of 2 questions with a gold page")
+    data.keyboard.press("j")
+    says(data, "#gold-chosen h2", "crocodiles")
+    says(data, "#gold-hits", "2 Take as gold")
+    data.keyboard.press("2")
+    says(data, "#gold-bar", "2 of 2 questions")
+    press(data, "Save gold of 2 questions")
+    says(data, "#toasts", "Saved the gold pages of 2 questions.")
+    saved = [json.loads(line) for line in path.read_text().splitlines()]
+    assert all(row["output"][-1]["provenance"] for row in saved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,56 @@ def test_the_list_of_runs_works_by_keyboard(run_list: Any) -> None:
     expect(run_list.locator("#list-runs :checked")).to_have_count(1)
     run_list.keyboard.press("Enter")
     run_list.wait_for_url("**/#/runs/run?id=third")
+
+
+def test_a_list_is_filtered_sorted_and_saved_in_the_address(run_list: Any) -> None:
+    field = run_list.locator("#runs-where")
+    field.fill("em>")
+    says(run_list, ".listbar .problem", "'em>' at character 1 needs a number")
+    expect(run_list.locator("#list-runs .r")).to_have_count(3)
+    field.fill("em>5")
+    expect(run_list.locator(".listbar .problem")).to_have_count(0)
+    run_list.wait_for_url("**where=em%3E5**")
+    field.fill("")
+    run_list.wait_for_url("**/#/runs/list")
+    field.fill("mod")
+    offers = run_list.locator("#runs-offers option")
+    expect(offers.first).to_have_attribute("value", "model:")
+    field.fill("")
+    head = run_list.get_by_role("columnheader").filter(has_text="Score")
+    head.get_by_role("button").focus()
+    run_list.keyboard.press("Enter")
+    expect(head).to_have_attribute("aria-sort", "descending")
+    run_list.reload()
+    expect(head).to_have_attribute("aria-sort", "descending")
+    press(run_list, "Score")
+    press(run_list, "Score")
+    expect(head).to_have_attribute("aria-sort", "none")
+
+
+def test_columns_and_groups_are_chosen(run_list: Any) -> None:
+    run_list.get_by_text("Columns", exact=True).click()
+    run_list.locator("#runs-columns").get_by_label("Tokens", exact=True).check()
+    says(run_list, ".runrow.head", "Tokens")
+    run_list.keyboard.press("Escape")
+    run_list.select_option(".listbar [name=group]", "dataset")
+    expect(run_list.locator("#list-runs .r")).to_have_count(4)
+    run_list.locator(".fold-group").click()
+    expect(run_list.locator("#list-runs .r")).to_have_count(1)
+    run_list.reload()
+    expect(run_list.locator("#list-runs .r")).to_have_count(1)
+
+
+def test_a_run_is_tagged_and_starred(run_list: Any) -> None:
+    run_list.get_by_label("Make it the reference run: third").click()
+    expect(run_list.get_by_label("Reference run of tiny-qa: third")).to_be_visible()
+    run_list.get_by_label("More for third").click()
+    run_list.locator("#list-runs details[open]").get_by_text("Tags and note").click()
+    run_list.fill("#dialog [name=tags]", "night, <b>bold</b>")
+    run_list.keyboard.press("Enter")
+    says(run_list, "#list-runs", "<b>bold</b>")
+    run_list.get_by_label("Reference run of tiny-qa: third").click()
+    expect(run_list.get_by_label("Make it the reference run: third")).to_be_visible()
 
 
 def test_a_link_in_what_follows_the_jobs_is_followed(run_list: Any) -> None:
@@ -176,3 +227,65 @@ def test_no_view_is_wider_than_the_window(run_list: Any, width: int) -> None:
             last.get(address, "main"), timeout=PATIENCE
         )  # the last part to arrive
         assert run_list.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+def test_a_trace_opens_by_a_click_moves_by_keys_and_closes_by_back(tab: Any) -> None:
+    compare = "#/runs/compare?a=first&b=third"
+    go(tab, compare)
+    tab.locator(".flips .door").first.click()
+    tab.wait_for_url("**&trace=first:q1")
+    says(tab, "#drawer", "Prompt as sent")
+    press(tab, "third")
+    tab.wait_for_url("**&trace=third:q1")
+    tab.go_back()
+    tab.wait_for_url(f"**/{compare}")
+    expect(tab.locator("#drawer")).to_be_hidden()
+    tab.go_forward()
+    says(tab, "#drawer .dh h2", "third")
+    tab.keyboard.press("Escape")
+    tab.wait_for_url(f"**/{compare}")
+    expect(tab.locator("#drawer")).to_be_hidden()
+
+
+def test_a_link_opens_a_trace_in_its_view_and_leads_to_build(tab: Any) -> None:
+    go(tab, "#/runs/run?id=first&only=wrong&trace=first:q2")
+    says(tab, "#drawer", "1 of 7")
+    tab.keyboard.press("j")
+    tab.wait_for_url("**&trace=first:q3")
+    says(tab, "#drawer .question", "In which state is Lamar County?")
+    tab.locator("#drawer").get_by_role("link", name="Open in Build").click()
+    tab.wait_for_url("**/#/build/one?set=tiny-qa&q=q3&run=first")
+    expect(tab.locator("#drawer")).to_be_hidden()
+
+
+def test_answers_are_labelled_by_keys_with_the_focus_anywhere_but_in_a_field(
+    tab: Any, page_server: tuple[str, Path]
+) -> None:
+    go(tab, "#/runs/run?id=third&q=q1&label=open")
+    says(tab, "#run-label", "4 The gold is wrong")
+    tab.keyboard.press("1")
+    tab.keyboard.press("3")  # before the second question is there: it waits for it
+    says(tab, "#run-question h3", "Lamar County")
+    tab.wait_for_url("**q=q3**")
+    says(tab, "#run-chips", "Labelled 2")
+    tab.keyboard.press("k")
+    says(tab, "#run-question h3", "Neptune")
+    expect(tab.locator("#run-label [aria-pressed=true]")).to_have_text("3 Wrong")
+    tab.fill("#run-label [name=note]", "2 moons, 1 answer")
+    file = page_server[1] / "labels" / "tiny-qa.jsonl"
+    assert len(file.read_text().splitlines()) == 2, "digits in a field label nothing"
+    tab.locator("#run-label [name=note]").blur()
+    tab.keyboard.press("2")
+    says(tab, "#run-question h3", "Lamar County")
+    press(tab, "Label blind")
+    says(tab, "#run-chips", "Unlabelled 6")
+    expect(tab.locator("#run-question .verdict")).to_have_count(0)
+    tab.keyboard.press("0")
+    says(tab, "#run-question h3", "ten countries")
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [(x["qid"], x["grade"], x["note"], x["blind"]) for x in lines] == [
+        ("q1", "right", "", False),
+        ("q2", "wrong", "", False),
+        ("q2", "partly", "2 moons, 1 answer", False),
+        ("q3", "skip", "", True),
+    ]

@@ -84,7 +84,7 @@ def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
     tab.wait_for_function("document.querySelector('#turns').innerText.split('THE END').length >= 3")
     unsafe = "#turns :is(img, svg, image, style, link, iframe, video)"
     assert tab.locator(unsafe).count() == 0
-    link = tab.locator("#turns a", has_text="autolink").last
+    link = tab.locator("#turns .said a", has_text="autolink").last
     link.hover()
     tab.wait_for_timeout(1000)
     assert paths == [], "hovering over a link fetches it"

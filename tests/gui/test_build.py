@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import parse_qsl
 
 import pytest
 from page_views import FIELDS, ended, hanging_model, refused, run_of, text_of, texts, view_of
+from small_workspace import record, write_lines
 
+from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.types import Gold, Hit, Passage
+from rallebench.gui.answers import places
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import PageEvent, Patch, problem
 from rallebench.gui.places import _steps
 from rallebench.gui.places._bench import Bench, Execution
-from rallebench.gui.places._steps import excerpt, places
+from rallebench.gui.places._few_table import VariantGrid
+from rallebench.gui.places._steps import excerpt
 from rallebench.views import run_list
+from rallebench.views.chain_forms import from_address
 
 
 @pytest.fixture
@@ -300,6 +308,18 @@ def test_saving_keeps_the_version_before(build_page: Page) -> None:
     assert bench(build_page).chain.actions[0].k == 2
 
 
+def test_a_version_gets_a_name_and_keeps_it(build_page: Page) -> None:
+    build_page.call("build.edit", {**FIELDS, "a0_k": "5"})
+    build_page.call("versions.save_as", {"as": "read", "over": "on"})
+    build_page.call("versions.name", {"index": "1", "label": "k 2, as published"})
+    assert 'value="k 2, as published"' in build_page.call("versions.show").drawer
+    build_page.call("versions.name", {"index": "1", "label": ""})
+    assert "as published" not in build_page.call("versions.show").drawer
+    build_page.call("build.edit", {**FIELDS, "name": "new"})
+    build_page.call("build.run", {**FIELDS, "name": "new"})
+    refused(build_page, "versions.name", {"index": "0", "label": "x"}, "save it, then name")
+
+
 def test_the_versions_show_the_id_of_a_question_as_text(build_page: Page) -> None:
     hostile = {"id": "q<img src=x onerror=alert(1)>", "input": "Which moon?", "output": []}
     path = build_page.workbench.workspace.path / "datasets" / "hostile.jsonl"
@@ -333,9 +353,10 @@ def test_a_question_that_the_dataset_lacks_is_not_sent_to_a_model(build_page: Pa
     assert "Your own question" in own.html["v-build-one"]
 
 
-def test_a_failed_action_shows_its_error_in_the_place_of_the_old_output(build_page: Page) -> None:
+def test_a_failed_action_has_no_output_and_its_error_stands_once(build_page: Page) -> None:
     patch = build_page.call("build.run", {**FIELDS, "a1_template": "{nothing}"})
-    assert "nothing" in texts(patch.html["out-1"]) and "failed" in patch.html["gist-1"]
+    assert "failed" in patch.html["gist-1"] and "nothing" in texts(patch.html["build-result"])
+    assert texts(patch.html["out-1"]) == "No reply: see the error."
     assert "Prompt as sent" not in patch.html["out-1"]
     assert "failed" in view_of(build_page, "build/one")
 
@@ -440,7 +461,8 @@ def test_an_edited_chain_stands_beside_the_saved_one_and_all_run(build_page: Pag
     assert "compared with this" in grid and "echo, as edited in Build" in grid
     offered = build_page.call("few.ask_variant").dialog
     assert "the chain in Build" in offered and "version 1, saved: titan" in offered
-    started = build_page.call("few.run_all", {})
+    ticked = re.findall(r'name="variant"[^>]*value="(\w+)"', build_page.call("few.ask_all").dialog)
+    started = build_page.call("few.run_all", {"variant": ticked})
     assert (started.go, started.say) == ("#/runs/list", "2 runs have started.")
     runs = [ended(build_page, "run", job.name) for job in build_page.workbench.jobs.list("run")]
     assert [job.status for job in runs] == ["finished", "finished"]
@@ -460,6 +482,104 @@ def test_without_a_wrong_question_the_grid_says_what_to_do(build_page: Page) -> 
 def test_questions_are_picked_by_hand_in_the_address(build_page: Page) -> None:
     html = view_of(build_page, "build/few?q=q1,q3")
     assert "2 questions" in html and "Lamar County" in html
+
+
+def test_a_variant_is_renamed_in_the_grid_and_in_its_run(build_page: Page) -> None:
+    build_page.call("few.add", {**FIELDS, "a1_target": "echo"})
+    renamed = build_page.call("few.rename", {"index": "0", "as": "parrot"}).html["v-build-few"]
+    assert "parrot" in texts(renamed) and "More for parrot" in renamed
+    refused(build_page, "few.rename", {"index": "0", "as": "a/b"}, "without slashes")
+    dialog = build_page.call("few.ask_all").dialog or ""
+    keys = re.findall(r'name="variant"[^>]*value="(\w+)"', dialog)
+    assert len(keys) == 2 and "parrot" in dialog
+    assert build_page.call("few.run_all", {"variant": keys[1:]}).say == "1 run has started."
+    (job,) = build_page.workbench.jobs.list("run")
+    titles = run_list.titles(build_page.workbench.workspace, [(job.name, job.identity)])
+    assert titles == {job.name: "parrot"}
+    refused(build_page, "few.run_all", {}, "No variant is ticked")
+
+
+def test_a_variant_says_what_it_costs_and_may_be_asked_later(build_page: Page) -> None:
+    build_page.open("build/few")
+    dialog = texts(build_page.call("few.ask_variant").dialog or "")
+    assert "Asking it 8 questions takes 8 calls of models" in dialog
+    grid = build_page.call("few.add", {**FIELDS, "a1_target": "echo", "later": "on"})
+    assert "Ask for 16 answers" in texts(grid.html["v-build-few"])
+
+
+def test_a_column_scores_every_answer_and_has_a_mean(build_page: Page) -> None:
+    build_page.call("few.run")
+    html = build_page.call("few.add_column", {"kind": "contains", "value": "Titan"}).html
+    assert "contains “Titan” 100.0 %" in texts(html["v-build-few"])
+    grid = texts(
+        build_page.call("few.add_column", {"kind": "metric", "value": "f1"}).html["v-build-few"]
+    )
+    assert "F1 1" in grid and "F1 0" in grid
+    again = {"kind": "metric", "value": "f1"}
+    refused(build_page, "few.add_column", again, "has this column already")
+    refused(build_page, "few.add_column", {"kind": "matches", "value": "("}, "not a pattern")
+    left = build_page.call("few.drop_column", {"column": "metric:f1"}).html["v-build-few"]
+    assert "F1" not in texts(left) and "contains" in left
+    assert "contains" in text_of(build_page, "build/few"), "a reload keeps the columns"
+
+
+def test_questions_are_asked_until_every_variant_is_decided(build_page: Page) -> None:
+    rows = [
+        record(f"m{i:02}", f"Which moon is number {i:02}?", "Titan", f"m{i}") for i in range(80)
+    ]
+    write_lines(build_page.workspace.path / "datasets" / "moons.jsonl", rows)
+    build_page.open("build/few?set=moons")
+    build_page.call("few.add", {**FIELDS, "a1_target": "echo", "later": "on"})
+    bar = texts(build_page.call("few.choose", {"sample": "decided"}).html["v-build-few"])
+    assert "Ask until it is decided" in bar
+    grid = texts(build_page.call("few.run").html["v-build-few"])
+    say = re.search(r"decided after (\d+) of 80 questions: worse than read by more than", grid)
+    assert say and 10 <= int(say[1]) < 60 and "All answered" in grid
+    grid_state = build_page.session("w").state(VariantGrid)
+    assert len(grid_state.cells) == 2 * int(say[1]), "no other question was asked"
+
+
+def test_the_grid_is_saved_with_whole_answers_and_scores(build_page: Page) -> None:
+    build_page.call("few.add", {**FIELDS, "a1_target": "echo", "a1_template": "Why? " * 99})
+    build_page.call("few.add_column", {"kind": "contains", "value": "Titan"})
+    saved = build_page.call("few.export").download
+    assert saved is not None and saved.name == "tiny-qa-grid.csv"
+    rows = list(csv.DictReader(io.StringIO(saved.text)))
+    assert len(rows) == 8 and rows[0]["gold"] == "Titan" and rows[0]["gold pages"] == "p1"
+    assert rows[0]["read: answer"] == "Titan" and rows[0]["read: verdict"] == "right"
+    assert rows[0]["read: em"] == "1.0" and rows[0]["read: contains “Titan”"] == "1.0"
+    cells = build_page.session("w").state(VariantGrid).cells.values()
+    longest = max(len(cell.answer) for cell in cells)
+    assert max(len(row["echo · prompt changed: answer"]) for row in rows) == longest > 300, (
+        "none is cut"
+    )
+
+
+def test_a_link_to_the_grid_holds_a_variant_that_is_no_saved_chain(build_page: Page) -> None:
+    edited = {**FIELDS, "a0_k": "1", "a1_template": "Now: {question}"}
+    address = build_page.call("few.add", edited).address
+    assert "v0=~" in address and len(address) < 1000
+    variant = build_page.session("w").state(VariantGrid).variants[0]
+    build_page.open(address, window="x")
+    assert build_page.session("x").state(VariantGrid).variants == [variant]
+    whole = dict(parse_qsl(address.partition("?")[2]))["v0"]
+    for broken in (whole[:-9], "~", "~!!", "~eJwrzS3ISaxUKEgtKk7NSQUAKWQFXQ"):
+        with pytest.raises(UsageError, match="copy the whole link again"):
+            from_address(build_page.workspace, broken)
+
+
+def test_a_judge_says_how_many_calls_it_costs_and_judges_what_is_new(build_page: Page) -> None:
+    reply = '{"truthfulness": 4, "relevance": 5}'
+    strict = LLMEntry(backend="scripted", settings={"default": reply})
+    build_page.workbench.workspace.save_llm("strict", strict)
+    build_page.call("few.run")
+    chosen = {"kind": "judge", "judge": "truthfulness", "judge_model": "strict"}
+    dialog = texts(build_page.call("few.ask_column", chosen).dialog or "")
+    assert "It judges 8 answers here, each by at least one call of the judging model." in dialog
+    grid = texts(build_page.call("few.add_column", chosen).html["v-build-few"])
+    assert "truthfulness (strict) 4" in grid and "All answered" in grid
+    more = build_page.call("few.add", {**FIELDS, "a1_target": "echo", "later": "on"})
+    assert "Ask for 8 answers, judge 8" in texts(more.html["v-build-few"])
 
 
 # agent
@@ -483,7 +603,7 @@ def test_an_episode_is_followed_edited_continued_and_kept(build_page: Page) -> N
 
 def test_a_model_that_only_copies_is_no_agent_until_another_is_chosen(build_page: Page) -> None:
     html = view_of(build_page, "build/agent")
-    assert "cannot act as an agent" not in html and 'value="echo" selected' in html
+    assert "cannot act as an agent" not in html and 'value="titan" selected' in html
     reader = {**AGENT, "llm": "extractive-reader"}
     words = texts(build_page.call("agent.choose", reader).html["agent-form"])
     assert "extractive-reader only copies words from a prompt, so it cannot act as" in words
@@ -504,3 +624,26 @@ def test_an_agent_runs_on_a_dataset_as_a_job(build_page: Page) -> None:
     assert "as earlier runs of this chain" in plan
     metrics = view_of(build_page, "runs/run?id=agent&part=metrics")
     assert "The agent" in metrics and "2 questions" in texts(metrics)
+
+
+def test_an_unanswerable_question_says_that_declining_is_right(page: Page) -> None:
+    record = {"id": "n1", "input": "Which ring has air?", "unanswerable": True}
+    write_lines(page.workspace.path / "datasets" / "air.jsonl", [record])
+    shy = LLMEntry(backend="scripted", settings={"default": "No answer."})
+    page.workbench.workspace.save_llm("shy", shy)
+    asked = text_of(page, "build/one?set=air&chain=read")
+    assert "gold declining is right" in asked
+    wrong = texts(page.call("build.run", FIELDS).html["build-result"])
+    assert "Wrong answer Titan gold declining is right" in wrong
+    assert "Answered, though the question has no answer and declining is right." in wrong
+    right = texts(page.call("build.run", {**FIELDS, "a1_target": "shy"}).html["build-result"])
+    assert "Right answer No answer. gold declining is right" in right
+    assert "The answer declines, which is right: the question has no answer." in right
+    message = {
+        "list": "data-dataset",
+        "key": {"view": "dataset", "id": "air", "find": ""},
+        "start": 0,
+        "count": 9,
+        "window": "w",
+    }
+    assert "declining is right" in page.list_rows(message).rows[0][1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,8 +11,9 @@ from typing import Any
 
 import page_views
 import pytest
+from full_disk import no_file_grows_beyond
 from page_views import hanging_model, refused, text_of, texts, view_of
-from small_workspace import make_workspace, read_lines, scripted
+from small_workspace import add_llm, make_workspace, read_lines, scripted
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.files import read_json, write_json
@@ -47,6 +49,18 @@ def chat_page(tmp_path: Path) -> Iterator[Page]:
 
 def bench(page: Page) -> Bench:
     return page.session("w").state(Bench)
+
+
+def test_a_mark_that_the_disk_does_not_take_is_told(chat_page: Page) -> None:
+    window = "0" * 32  # the conversations of a real window are stored
+    chat_page.open("build/one?set=tiny-qa&chain=read", window=window)
+    chat_page.call("build.edit", FIELDS, window=window)
+    chat_page.call("chat.send", {"text": MOON}, window=window)
+    with no_file_grows_beyond(10):
+        patch = chat_page.call("chat.right", {"index": "0"}, window=window)
+    assert patch.say.startswith("The conversation was not saved: Could not write")
+    assert "turn right" in patch.html["turns"], "it stays in the window"
+    assert chat_page.call("chat.wrong", {"index": "0"}, window=window).say == ""
 
 
 def send(page: Page, *questions: str) -> str:
@@ -99,6 +113,11 @@ def test_a_mark_shows_its_passage_with_the_span(chat_page: Page) -> None:
     side = patch.html["chat-side"]
     assert "<mark" in side and side.count('class="p cited"') == 1
     assert patch.event.name == "rb-cited"
+    assert (
+        'class="cited-passage"' in patch.drawer
+        and '<mark class="cited">Titan</mark>' in patch.drawer
+    )
+    assert "Open in Data" in patch.drawer and "#/data/page?index=tiny&amp;q=1" in patch.drawer
     status = re.search(r'role="status"[^>]*>([^<]*)<', side)
     assert status and status[1].startswith("[1] ") and status[1].endswith(": “Titan”")
     whole = chat_page.call("chat.sources", {"index": "1"}).html["chat-side"]
@@ -213,7 +232,92 @@ def test_a_question_is_saved_with_its_corrected_answer(chat_page: Page) -> None:
     assert row["output"][0]["provenance"] == [{"wikipedia_id": "p5", "title": "Christiaan Huygens"}]
     assert [answer["answer"] for answer in row["output"]] == ["Christiaan Huygens", "Huygens"]
     assert 'value="mine"' in chat_page.call("chat.keep", {"index": "0"}).dialog
-    refused(chat_page, "chat.save", fields, "already contains this question")
+    chat_page.call("chat.save", {**fields, "answers": "Huygens"})
+    (row,) = read_lines(chat_page.workbench.workspace.path / "datasets" / "mine.jsonl")
+    assert [x["answer"] for x in row["output"] if "answer" in x] == ["Huygens"], "changed there"
+    refused(chat_page, "chat.save", {**fields, "index": "0"}, "already contains this question")
+
+
+def stored_page(page: Page, window: str) -> str:
+    """Chat after a restart of the program."""
+    with closing(Workbench(page.workbench.workspace.path)) as again:
+        return Page(again).open("build/chat", window=window).html["v-build-chat"]
+
+
+def test_marks_are_stored_counted_and_removed(chat_page: Page) -> None:
+    window = "ef" * 16
+    chat_page.call("build.edit", FIELDS, window=window)
+    for question in (MOON, SECOND):
+        chat_page.call("chat.send", {"text": question}, window=window)
+    patch = chat_page.call("chat.right", {"index": "0"}, window=window)
+    assert patch.dialog is None and "✓ 1" in patch.html["chat-list"]
+    patch = chat_page.call("chat.wrong", {"index": "1"}, window=window)
+    assert "What is the right answer?" in patch.dialog and "✕ 1" in patch.html["chat-head"]
+    again = stored_page(chat_page, window)
+    assert "✓ 1" in texts(again) and "✕ 1" in texts(again)
+    assert again.count('aria-pressed="true"') == 2
+    chat_page.call("chat.wrong", {"index": "1"}, window=window)
+    assert "✕ 1" not in texts(stored_page(chat_page, window)), "a second press removes the mark"
+
+
+def test_a_wrong_answer_is_corrected_where_it_stands(chat_page: Page) -> None:
+    send(chat_page, MOON)
+    asks = chat_page.call("chat.wrong", {"index": "0"}).dialog
+    assert re.search(r'<textarea[^>]*name="answers"[^>]*>\n?</textarea>', asks), (
+        "not the wrong answer"
+    )
+    fields = {"index": "0", "question": MOON, "answers": "Mimas\n\n Rhea ", "pages": "triton\np5"}
+    shown = chat_page.call("chat.correct", fields).html["turns"]
+    assert "Right answer: Mimas · Rhea · Triton" in texts(shown)
+    assert "Mimas" in chat_page.call("chat.keep", {"index": "0"}).dialog
+    refused(chat_page, "chat.correct", {**fields, "pages": "Mars"}, "No page of tiny has the id or")
+
+
+def test_the_marked_answers_of_a_conversation_become_a_dataset(chat_page: Page) -> None:
+    refused(chat_page, "chat.to_dataset", {}, "mark one as right")
+    send(chat_page, MOON, SECOND, "Which sea?")
+    chat_page.call("chat.right", {"index": "0"})
+    chat_page.call("chat.wrong", {"index": "1"})
+    chat_page.call("chat.correct", {"index": "1", "question": REWRITTEN, "answers": "Huygens"})
+    chat_page.call("chat.wrong", {"index": "2"})
+    patch = chat_page.call("chat.to_dataset")
+    assert "2 questions added to chat-" in patch.say
+    assert "1 wrong answer without a correction left out" in patch.say
+    (file,) = (chat_page.workbench.workspace.path / "datasets").glob("chat-*.jsonl")
+    moon, second = read_lines(file)
+    assert (moon["input"], moon["output"][0]["answer"]) == (MOON, "Titan")
+    assert moon["output"][0]["provenance"][0]["wikipedia_id"] == "p1", "the cited page"
+    assert (second["input"], second["output"]) == (REWRITTEN, [{"answer": "Huygens"}])
+    assert "0 questions added" in chat_page.call("chat.to_dataset").say
+    assert "2 there already" in chat_page.call("chat.to_dataset").say
+
+
+def test_a_refusal_needs_no_passage(chat_page: Page) -> None:
+    add_llm(chat_page.workbench.workspace.path, "shy", default="I do not know.")
+    chat_page.call("build.edit", {**FIELDS, "a1_target": "shy"})
+    words = texts(send(chat_page, MOON))
+    assert "I do not know." in words and "No passage holds" not in words
+
+
+def test_a_conversation_is_downloaded_with_its_marks(chat_page: Page) -> None:
+    send(chat_page, MOON)
+    chat_page.call("chat.right", {"index": "0"})
+    words = chat_page.call("chat.export", {"shape": "markdown"}).download
+    assert words.name.endswith(".md") and f"## {MOON}\n\nTitan" in words.text
+    assert "Sources: Titan (moon)" in words.text and "Marked right." in words.text
+    stored = json.loads(chat_page.call("chat.export", {"shape": "json"}).download.text)
+    (turn,) = stored["conversations"][0]["turns"]
+    assert (turn["question"], turn["mark"], len(turn["steps"])) == (MOON, "right", 2)
+
+
+def test_the_chain_is_chosen_in_chat_and_gets_the_earlier_turns(chat_page: Page) -> None:
+    view = chat_page.call("chat.choose_chain", {"chain": "closed"}).html["v-build-chat"]
+    assert bench(chat_page).chain.name == "closed" and "titan rewrites a follow-up" in texts(view)
+    patch = chat_page.call("chat.add_history")
+    assert "reads the earlier turns by {history}" in texts(patch.html["v-build-chat"])
+    assert bench(chat_page).chain.actions[0].template.startswith("{history}\n\n")
+    chat_page.call("build.undo")
+    assert bench(chat_page).chain.actions[0].template == "{question}"
 
 
 def test_a_turn_that_fails_keeps_its_question(chat_page: Page) -> None:
@@ -240,7 +344,7 @@ def test_the_answer_cannot_smuggle_marks_or_html(chat_page: Page) -> None:
     template = "{question} {response[0]}"
     chat_page.call("build.edit", {**FIELDS, "a1_target": "echo", "a1_template": template})
     html = send(chat_page, "Titan \ue0007\ue001 <b onclick=x>moon</b> [2].")
-    said = html.partition('class="said"')[2].partition("<details")[0]
+    said = html.partition('class="said md"')[2].partition("<details")[0]
     assert "&lt;b onclick=x&gt;" in said and "<b onclick" not in said
     assert "\ue000" not in said and "Titan 7" in said
     assert labels(said)[0].startswith("Source 2, "), "a mark that the model wrote"

@@ -202,6 +202,8 @@ def test_any_value_may_be_another_and_every_list_shows_everything_else(
         ("runs/first/run.json", ("created",), "{}", "runs/list", "start a run with another name"),
         ("runs/first/run.json", ("spec", "limit"), '"x"', "runs/list", "start a run"),
         ("runs/first/run.json", ("spec", "seed"), "9" * 5000, "runs/list", "start a run"),
+        ("runs/first/run.json", ("spec", "settings", "chain", "format"), "9", "runs/list", "start"),
+        ("runs/first/run.json", ("spec", "settings", "chain"), "[1]", "runs/list", "start a run"),
         ("runs/first/report.json", ("n",), "NaN", "runs/list", "resume the run to score"),
         ("runs/first/report.json", ("metrics", "em"), "[]", "runs/list", "resume the run to score"),
         ("experiments/ks/report.json", ("variants", 0, "run"), "5", "experiments/list", "run the"),
@@ -222,7 +224,7 @@ def test_a_damaged_file_is_one_marked_row_with_its_mend(
     try:
         words = html_names.unescape(view_text(page, view))
         assert path.name in words and mend in words
-        check_everything(page)
+        check_everything(page, [("list",)])
     finally:
         path.write_bytes(before)
 

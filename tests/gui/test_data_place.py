@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 from page_views import ended, opened_page, refused, text_of, texts, view_of
-from small_workspace import make_workspace, write_lines
+from small_workspace import make_workspace, record, write_lines
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import (
@@ -26,7 +27,7 @@ from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Bench
 from rallebench.gui.places._data_build import mark_chunks
 from rallebench.gui.places._data_builders import outcome as outcome
-from rallebench.gui.places._data_import import ImportState
+from rallebench.gui.places._import_state import ImportState
 
 TEXT = "It happened in a town by the sea, and <b>everybody</b> remembers. " * 20
 REPLIES = {
@@ -68,16 +69,19 @@ def test_the_lists_name_what_there_is_and_coverage_follows(page: Page) -> None:
 
 
 def test_a_dataset_that_no_corpus_covers_is_named_with_its_way_out(page: Page) -> None:
+    lost = [record("x1", "Which sea?", "Black Sea", "nowhere")]
+    write_lines(page.workspace.path / "datasets" / "lost.jsonl", lost)
     warning = texts(page.call("data.refresh").html["data-datasets"])
-    assert "tiny-qa cannot be scored on starter." in warning
-    assert "Use an index of corpus.tsv." in warning
+    assert "lost cannot be scored on any corpus here." in warning
+    assert "Import the corpus that these questions are about" in warning
+    assert "tiny-qa cannot" not in warning, "a corpus here has its gold pages"
 
 
 def test_a_damaged_index_and_a_damaged_list_of_combinations_are_sentences(page: Page) -> None:
     folder = page.workbench.workspace.indexes / "broken"
     folder.mkdir()
     (folder / "manifest.json").write_text("{}")
-    assert "broken – – – damaged" in texts(page.call("data.refresh").html["data-indexes"])
+    assert "broken – – – – damaged" in texts(page.call("data.refresh").html["data-indexes"])
     (page.workbench.workspace.path / "retrievers.json").write_text("[")
     patch = page.call("data.refresh")
     assert (
@@ -134,7 +138,21 @@ def test_an_index_is_put_into_the_chain_of_build(page: Page) -> None:
 
 
 def preview(page: Page, **fields: Any) -> str:
-    return str(page.call("import.preview", fields).html["data-import"])
+    return "".join(map(str, page.call("import.preview", fields).html.values()))
+
+
+def test_a_guessed_encoding_is_shown_and_another_can_be_chosen(page: Page) -> None:
+    Path(place(page, "old.tsv")).write_bytes("1\tŁódź leży w Polsce.\tŁódź\n".encode("cp1250"))
+    shown = texts(preview(page, path=place(page, "old.tsv")))
+    assert "1 file read as Windows-1252, since it is not UTF-8: old.tsv." in shown
+    assert "Łódź" not in shown
+    fields = {"kind": "corpus", "form": "tsv", "name": "lodz", "encoding": "cp1250"}
+    shown = preview(page, **fields)
+    assert "Łódź leży w Polsce." in shown and "Windows-1252, since" not in shown
+    page.call("import.start", {**fields, "indexes": [], "encoder": "hashing", "cut": "whole"})
+    ended(page, "import", "lodz")
+    stored = Path(place(page, "corpora/lodz/passages.jsonl")).read_text(encoding="utf-8")
+    assert "Łódź leży w Polsce." in stored
 
 
 def test_an_import_from_a_typed_path_to_its_indexes(page: Page) -> None:
@@ -175,7 +193,10 @@ def test_questions_in_the_usual_form_are_a_dataset(page: Page, tmp_path: Path) -
 def test_what_cannot_be_read_is_not_offered_for_import(page: Page, tmp_path: Path) -> None:
     (tmp_path / "own.jsonl").write_text('{"ask": "Who?"}\n')
     body = preview(page, path=str(tmp_path / "own.jsonl"))
-    assert "No passage can be read here" in body and "1 bad row." in texts(body)
+    assert (
+        "No column is named like a question. Choose the one that holds the questions. ask Who?"
+        in texts(body)
+    )
     assert "import.start" not in body and "Build when done" not in body
 
 
@@ -252,8 +273,8 @@ def test_files_that_a_folder_leaves_out_are_named_before_and_after_its_import(
     folder = tmp_path / "rivers"
     folder.mkdir()
     (folder / "danube.txt").write_text("The Danube flows into the Black Sea.")
-    (folder / "rhine.docx").write_text("x")
-    left = "1 file of other kinds left out of rivers: 1 .docx (rhine.docx)"
+    (folder / "rhine.odt").write_text("x")
+    left = "1 file of other kinds left out of rivers: 1 .odt (rhine.odt)"
     assert left in texts(preview(page, path=str(folder)))
     page.call("import.start", {"kind": "corpus", "name": "rivers", "indexes": []})
     assert ended(page, "import", "rivers").error is None
@@ -451,7 +472,8 @@ def test_what_two_chunks_share_is_marked() -> None:
 
 def test_a_dataset_is_read_with_its_gold_and_its_coverage(page: Page) -> None:
     body = view_of(page, "data/dataset?id=tiny-qa&q=q5")
-    assert '<h2 dir="auto">' in body, "Arabic and Hebrew begin at the right"
+    question = '<textarea name="text" rows="2" dir="auto"'
+    assert question in body, "Arabic and Hebrew begin at the right"
     assert "Who discovered Titan in 1655?" in body and "p5" in body and 'data-at="4"' in body
     assert [row[0] for row in rows(page, "dataset", id="tiny-qa", find="pluto")] == ["q6"]
     record = page.call("read.pick", {"view": "dataset", "id": "q3"}, id="tiny-qa").html[
@@ -606,3 +628,79 @@ def test_what_cannot_be_says_why(
     write_lines(Path(place(page, "a.jsonl")), [{"title": "One", "content": TEXT}])
     refused(page, action, {**BASES[action], **fields}, sentence, kind)
     assert page.workbench.jobs.list("build") == ()
+
+
+# columns in roles, and names of the hub
+
+
+def test_columns_whose_names_do_not_tell_are_chosen_with_their_first_values(
+    page: Page, tmp_path: Path
+) -> None:
+    (tmp_path / "their.csv").write_text(
+        "nr,frage,antwort,text <b>\n1,Which moon?,Titan,x\n2,Which sea?,Black Sea,<i>y\n"
+    )
+    body = preview(page, path=str(tmp_path / "their.csv"))
+    words = texts(body)
+    assert (
+        "No column is named like a question." in words
+        and "frage Which moon? antwort Titan" in words
+    )
+    assert "No question can be read" not in words and str(tmp_path) not in words
+    assert (
+        'name="column_question"' in body
+        and '<details class="fold" id="import-columns" open' in body
+    )
+    assert "import.start" not in body and "text &lt;b&gt;" in body
+    fields = {"kind": "dataset", "form": "csv", "name": "their", "column_question": "frage"}
+    body = preview(page, **fields, column_answer="antwort")
+    assert re.findall(r'<ol class="values">(.+?)</ol>', body) == [
+        '<li dir="auto">Which moon?</li><li dir="auto">Which sea?</li>',
+        '<li dir="auto">Titan</li><li dir="auto">Black Sea</li>',
+    ]
+    assert "First questions" in texts(body) and "import.start" in body
+    page.call("import.start", {**fields, "column_answer": "antwort", "column_id": "nr"})
+    assert ended(page, "import", "their").error is None
+    assert [x.gold.answers for x in page.workspace.questions("their")] == [
+        ("Titan",),
+        ("Black Sea",),
+    ]
+    notes = json.loads(Path(place(page, "datasets/their.import.json")).read_text())
+    assert notes["columns"] == {"question": "frage", "answer": "antwort", "id": "nr"}
+
+
+def test_a_file_of_questions_without_its_column_is_not_imported(page: Page, tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "moon.txt").write_text("The moon is round.")
+    (tmp_path / "q.csv").write_text("nr,frage\n1,Is it round?\n")
+    preview(page, path=str(tmp_path / "docs"))
+    files = [{"path": str(tmp_path / "q.csv"), "name": "my q.csv"}]
+    asked = page.call("import.ask", {"files": files}).html["import-asked"]
+    assert "No column is named like a question." in texts(asked) and "cache" not in asked
+    fields = {"kind": "corpus", "form": "folder", "name": "docs", "cut": "whole"}
+    refused(page, "import.start", fields, "Choose the column of my q.csv that holds the questions")
+    assert "docs" not in page.workspace.corpus_cards()
+
+
+def test_columns_that_are_as_guessed_are_not_given_and_others_are_forgotten_with_their_kind(
+    page: Page, tmp_path: Path
+) -> None:
+    rows = [{"question": "Who?", "answer": "Ada", "note": "n", "page": {"id": "p"}, "text": "Ada."}]
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    body = preview(page, path=str(tmp_path / "own.jsonl"))
+    assert "Question: question · Answer: answer" in texts(body)
+    state = page.session("w").state(ImportState)
+    same = {"kind": "dataset", "form": "jsonl", "name": "own", "column_question": "question"}
+    preview(page, **same, column_answer="answer", column_page="")
+    assert page.session("w").state(ImportState).columns is None
+    body = preview(page, **same, column_answer="note", column_page="page.id")
+    assert "1 gold page" in texts(body)
+    state = page.session("w").state(ImportState)
+    assert state.columns == {"question": "question", "answer": "note", "page": "page.id"}
+    body = preview(page, **{**same, "kind": "corpus"}, column_answer="note")
+    assert page.session("w").state(ImportState).columns is None and 'name="column_text"' in body
+    body = texts(preview(page, kind="corpus", form="jsonl", column_text="x"))
+    assert "own.jsonl has no column" in body and "it has question, answer" in body
+
+
+def test_a_wrong_name_of_the_hub_is_refused_where_it_is_typed(page: Page) -> None:
+    refused(page, "import.preview", {"path": "hf:a/b/c"}, "is not the name of a dataset on the hub")

@@ -75,11 +75,22 @@ def test_a_wrong_call_gets_one_sentence(
 
 
 def test_no_endpoint_answers_without_the_login_or_under_a_foreign_host(locked_page: str) -> None:
-    body = {"data": ["Who?"]}
-    call = f"{locked_page}/gradio_api/call/ask"
-    assert httpx.post(call, json=body).status_code == 401
-    foreign = httpx.post(call, json=body, headers={"Host": "evil.example"})
-    assert foreign.status_code in (400, 403, 421)
+    body = {"data": ["Who?", "starter", "", ""]}
+    for way in ("call", "run"):
+        call = f"{locked_page}/gradio_api/{way}/ask"
+        assert httpx.post(call, json=body).status_code == 401
+        foreign = httpx.post(call, json=body, headers={"Host": "evil.example"})
+        assert foreign.status_code in (400, 403, 421)
+
+
+def test_one_request_is_answered_at_once(locked_page: str) -> None:
+    with httpx.Client(base_url=locked_page, timeout=60) as visitor:
+        visitor.post("/login", data={"username": "ada", "password": "secret"}).raise_for_status()
+        call = "/gradio_api/run/search"
+        (hits,) = visitor.post(call, json={"data": ["Titan", "starter-bm25", 2]}).json()["data"]
+        assert [hit["rank"] for hit in hits] == [1, 2]
+        wrong = visitor.post(call, json={"data": ["Titan", "none", 2]})
+    assert wrong.status_code == 500 and "There is no retriever 'none'" in wrong.json()["error"]
 
 
 def test_a_hundred_calls_at_once_are_all_answered(locked_page: str) -> None:

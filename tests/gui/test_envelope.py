@@ -169,7 +169,7 @@ def test_a_broken_upload_is_a_bad_request(client: TestClient) -> None:
 
 
 def test_no_other_address_takes_anything(client: TestClient) -> None:
-    for path in ("run/x", "api/x", "reset", "process_recording"):
+    for path in ("api/x", "reset", "process_recording"):
         for content in ("{", "{}", '{"data": [], "fn_index": 99, "session_hash": "x"}'):
             answer = client.post(f"/gradio_api/{path}", content=content, headers=JSON)
             assert answer.status_code == 404 and "no such address" in sentence(answer)
@@ -185,6 +185,12 @@ def test_no_other_address_takes_anything(client: TestClient) -> None:
         ("call/ask", "{}", 422),
         ("call/ask", '{"data": [NaN]}', 400),
         ("call/ask", '{"data": "Who?"}', 422),
+        ("call/ask", '{"data": ["Who?"]}', 422),
+        ("run/x", '{"data": []}', 404),
+        ("run/call/ask", '{"data": []}', 404),
+        ("run/ask", "{", 400),
+        ("run/ask", '{"data": ["Who?"]}', 422),
+        ("run/ask", '{"data": ["Who?", "starter", "", ""], "fn_index": 0}', 422),
         ("queue/join", "[]", 422),
         ("queue/join", '{"data": [], "fn_index": 99, "session_hash": "x"}', 404),
         ("queue/join", '{"data": [], "fn_index": "0", "session_hash": "x"}', 422),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from page_views import refused, stored_noise, text_of, texts, view_of
+from paying import paid_model
 from small_suites import small_suites
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
@@ -290,6 +291,18 @@ def test_a_sweep_runs_as_a_job_and_becomes_a_line_with_its_winner(page: Page) ->
     assert "Use the winner" not in one and "Use k 1 in Build" in one
 
 
+def test_all_variants_share_the_spending_limit_that_is_typed(page: Page) -> None:
+    limit = {"v:llm": ["paid"], "max_usd": "0.02"}
+    with paid_model(page.workspace.path) as server:
+        assert "--max-usd 0.02" in sweep(page, **limit)
+        page.call("experiments.run", {**SWEEP, **limit})
+        wait_for_jobs(page)
+        assert 2 <= len(server.bodies) < 16
+    job = page.workbench.jobs.get("sweep", "ks")
+    assert job is not None and "spending limit" in str(job.error)
+    refused(page, "experiments.run", {**SWEEP, **limit, "max_usd": "0"}, "must be above 0")
+
+
 def test_all_runs_count_into_one_progress(page: Page) -> None:
     ran(page)
     job = page.workbench.jobs.get("sweep", "ks")
@@ -411,6 +424,18 @@ def test_a_benchmark_shows_its_tables_plots_notes_and_parts(page: Page) -> None:
     assert "50.0<u>%</u>" in one and "x-printed" in one, "the paper's row stands beside ours"
     assert "Know &lt;this&gt;." in one and "<svg" in one and "#/runs/run?id=mine%20time%201" in one
     assert "raw/answers.txt" in one
+
+
+@pytest.mark.usefixtures("small_suites")
+def test_every_run_of_a_suite_repeats_its_questions_as_often_as_typed(page: Page) -> None:
+    fields = suite(page, name="often", repeats="3")
+    plan = page.call("experiments.change", {**fields, "name": "new"}).html["x-plan"]
+    assert "--repeats 3" in texts(plan)
+    for run in ("often time 1", "often time 2"):
+        report = page.workbench.runs.open(run).report()
+        assert report is not None and report.repeats is not None
+        assert report.repeats.requested == 3 and "No model samples" in report.repeats.sentence
+    refused(page, "experiments.run", {**fields, "repeats": "0"}, "must be from 1 to 100")
 
 
 @pytest.mark.usefixtures("small_suites")

@@ -18,6 +18,7 @@ from rallebench.core.hosts import server_access
 from rallebench.gui.app import login
 from rallebench.gui.content_policy import ContentPolicy
 from rallebench.gui.hosting import SPACE_FRAMES, check_root_path, read_hosting, read_space
+from rallebench.gui.sharing import open_tunnel
 
 SPACE = {"SPACE_ID": "me/bench", "SPACE_HOST": "me-bench.hf.space"}
 
@@ -25,7 +26,8 @@ SPACE = {"SPACE_ID": "me/bench", "SPACE_HOST": "me-bench.hf.space"}
 def flags(**more: Any) -> argparse.Namespace:
     """The flags of ``ui``."""
     usual = {"host": "127.0.0.1", "port": 7860, "workspace": Path("."), "allowed_host": []}
-    return argparse.Namespace(**{**usual, "root_path": "", "spaces": False, "auth": None, **more})
+    usual |= {"root_path": "", "spaces": False, "auth": None, "share": False}
+    return argparse.Namespace(**{**usual, **more})
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,55 @@ def test_the_profile_is_refused_outside_of_a_space(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("SPACE_ID", raising=False)
     with pytest.raises(UsageError, match="is for a Hugging Face Space"):
         read_hosting(flags(spaces=True))
+
+
+@pytest.mark.parametrize(("flag", "value"), [("root_path", "/bench"), ("spaces", True)])
+def test_a_shared_link_and_another_public_address_exclude_each_other(
+    flag: str, value: object
+) -> None:
+    with pytest.raises(UsageError, match=r"leave out --share or --(root-path|spaces)\."):
+        read_hosting(flags(share=True, **{flag: value}))
+
+
+def test_a_shared_link_needs_a_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RALLEBENCH_AUTH", raising=False)
+    args = flags(share=True)
+    with pytest.raises(UsageError, match=r"give --auth user:password .*, or leave out --share\."):
+        login(args, read_hosting(args))
+    monkeypatch.setenv("RALLEBENCH_AUTH", "me:secret")
+    assert login(args, read_hosting(args)) == ("me", "secret")
+
+
+def test_the_address_of_a_tunnel_is_public_and_its_host_is_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    opened: list[tuple[object, ...]] = []
+
+    def tunnel(*call: object) -> str:
+        opened.append(call)
+        return "http://abc123.gradio.live/"
+
+    monkeypatch.setattr("gradio.networking.setup_tunnel", tunnel)
+    assert open_tunnel("0.0.0.0", 7860) == "https://abc123.gradio.live"
+    assert opened[0][:2] == ("127.0.0.1", 7860)
+    access = server_access("127.0.0.1", ("abc123.gradio.live",))
+    page = [(b"host", b"abc123.gradio.live"), (b"origin", b"https://abc123.gradio.live")]
+    assert access.refusal(page) is None
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [OSError("No space left on device"), RuntimeError("Could not get share link."), ValueError("")],
+)
+def test_a_tunnel_that_cannot_be_opened_is_one_sentence(
+    failure: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tunnel(*call: object) -> str:
+        raise failure
+
+    monkeypatch.setattr("gradio.networking.setup_tunnel", tunnel)
+    with pytest.raises(UsageError, match=r"^The page could not be shared \(.+\); .* --share\.$"):
+        open_tunnel("127.0.0.1", 7860)
 
 
 @pytest.mark.parametrize(

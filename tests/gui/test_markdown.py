@@ -9,10 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rallebench.gui.markdown import safe_markdown
+from rallebench.gui.formulas import ATTRIBUTES as FORMULA_ATTRIBUTES
+from rallebench.gui.formulas import ELEMENTS
+from rallebench.gui.formulas import LONGEST as LONGEST_FORMULA
+from rallebench.gui.markdown import LONGEST_CODE, is_formatted, safe_markdown
 
 TAGS = re.compile(
-    "div|p|br|hr|em|strong|s|code|pre|a|ul|ol|li|blockquote|h[1-6]|table|thead|tbody|tr|th|td"
+    "div|span|p|br|hr|em|strong|s|code|pre|a|ul|ol|li|blockquote|h[1-6]|table|thead|tbody|tr|th|td"
 )
 ATTRIBUTES = {"href", "target", "rel", "title", "class", "start", "style"}
 STYLE = re.compile(r"text-align:(left|center|right)")
@@ -45,10 +48,13 @@ def check(shown: str) -> Tags:
     """Parse the HTML for the page. Fails at a tag, attribute or address that could load or run something."""
     tags = Tags(shown)
     for tag, attributes in tags.seen:
+        if tag in ELEMENTS:
+            assert attributes.keys() <= FORMULA_ATTRIBUTES | {"display"}, (tag, attributes)
+            continue
         assert TAGS.fullmatch(tag) and attributes.keys() <= ATTRIBUTES, (tag, attributes)
         assert STYLE.fullmatch(attributes.get("style") or "text-align:left")
         assert re.match(r"https?://|mailto:", attributes.get("href") or "http://", re.IGNORECASE)
-        assert (attributes.get("class") or "language-").startswith("language-")
+        assert re.match("language-|hl-", attributes.get("class") or "hl-")
     return tags
 
 
@@ -93,7 +99,7 @@ def test_no_text_makes_the_page_fetch_anything(text: str) -> None:
 PIECES = st.sampled_from((
     "`", "``", "```", "\\", "\n", "\n\n", "    ", "<img src=x>", "<", ">", "![", "](http://x/)", "[", "]", "&lt;", "&#60;",
     "$$", "$", "%%%", "* ", "> ", "1. ", "|", "---", "<!--", "-->", "<a href=", '"', "'", "~~~", "=", "#", "http://x",
-    "<http://x>", "\t", "\r", "\0", "word",
+    "<http://x>", "\t", "\r", "\0", "word", "\\(", "\\)", "\\[", "\\]", "\\text{", "}", "\\href{", "```js\n",
 ))
 # fmt: on
 
@@ -118,7 +124,51 @@ def test_a_link_opens_only_on_a_click_and_elsewhere() -> None:
     assert attributes == {"target": "_blank", "rel": "noopener noreferrer"}
 
 
-def test_a_formula_is_shown_as_it_was_written() -> None:
-    (shown,) = check(safe_markdown("So $$a_1 *b* \\\\ c &amp d <e$$ *holds*.")).text.splitlines()
-    assert shown == "So $$a_1 *b* \\\\ c &amp d <e$$ holds."
-    assert "<em>" in safe_markdown("**$5** and $$ *6*"), "prices are not formulas"
+@pytest.mark.parametrize(
+    "text", ["$x^2$", "$$x^2$$", "\\(x^2\\)", "so \\[x^2\\] holds", "\\[\nx^2\n\\]", "$$\nx^2\n$$"]
+)
+def test_a_formula_is_drawn_between_any_of_the_marks_that_models_write(text: str) -> None:
+    assert "<msup><mi>x</mi><mn>2</mn></msup>" in safe_markdown(text)
+    assert is_formatted(text)
+
+
+@pytest.mark.parametrize("text", ["$5 and $6", "a $ 8 $ note", "**$5** and $$ 6"])
+def test_prices_are_not_formulas(text: str) -> None:
+    assert "<math" not in safe_markdown(text)
+
+
+@pytest.mark.parametrize(
+    "latex",
+    [
+        "\\text{<script>alert(1)</script>}",
+        "\\text{<img src=x onerror=alert(1)>}",
+        "\\text{&lt;img src=x onerror=alert(1)&gt;}",
+        "\\href{javascript:alert(1)}{x}",
+        "\\style{background:url(http://evil.example)}{x}",
+        "\\class{cite}{x}",
+    ],
+)
+def test_a_formula_brings_no_markup_of_its_own(latex: str) -> None:
+    tags = check(safe_markdown(f"${latex}$"))
+    assert tags.seen and {tag for tag, _ in tags.seen} <= ELEMENTS | {"p"}
+
+
+@pytest.mark.parametrize(
+    "latex", ["\\frac{", "{" * 1000 + "}" * 999, "x" * (LONGEST_FORMULA + 1), "\\left(", "a^b^c"]
+)
+def test_a_formula_that_cannot_be_read_is_shown_as_written(latex: str) -> None:
+    tags = check(safe_markdown(f"$${latex}$$"))
+    assert latex in tags.text and "math" not in {tag for tag, _ in tags.seen}
+
+
+def test_code_of_a_known_language_is_coloured_unless_it_is_long() -> None:
+    assert '<span class="hl-k">if</span>' in safe_markdown("```python\nif a < b: pass\n```")
+    for code, language in (("a < b", "unknown"), ("x = 1\n" * LONGEST_CODE, "python")):
+        assert "hl-" not in safe_markdown(f"```{language}\n{code}\n```")
+
+
+@pytest.mark.parametrize(
+    "text", ["Paris", "Paris, 1889", "two\nlines", "[1] and 2 * 3", "a_b_c", ""]
+)
+def test_plain_text_is_not_formatted(text: str) -> None:
+    assert not is_formatted(text)

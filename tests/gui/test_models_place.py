@@ -47,6 +47,23 @@ def test_every_model_has_a_card_with_state_memory_and_price(page: Page) -> None:
     assert "fits" in card(page, "extractive-reader")
 
 
+def test_cards_are_filtered_and_sorted(page: Page) -> None:
+    def names(drawn: str) -> list[str]:
+        return re.findall(r'<h4><a class="nm"[^>]*>([^<]*)<', drawn)
+
+    every = names(view_of(page, "models/list"))
+    patch = page.call("models-list.sort", {"column": "name"})
+    assert names(patch.html["models-cards"]) == sorted(every) and len(every) > 3
+    assert patch.address == "#/models/list?m-sort=name"
+    assert names(view_of(page, patch.address)) == sorted(every), "a link has the order"
+    assert (
+        page.call("models-list.sort", {"column": ""}, **{"m-sort": "name"}).address
+        == "#/models/list"
+    )
+    found = page.call("models-list.filter", {"where": "titan"}).html["models-cards"]
+    assert names(found) == ["titan"]
+
+
 def test_a_test_loads_the_model_and_its_speed_stands_on_the_card(page: Page) -> None:
     page.call("models.test", {"id": "titan"})
     ended(page, "test", "titan")

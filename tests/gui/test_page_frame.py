@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from loops import run_apart
 from project import PROJECT
 from starlette.concurrency import run_in_threadpool
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Operation, Warned
 from rallebench.gui import frame
-from rallebench.gui.app import script, server_functions, skeleton, style
+from rallebench.gui.app import server_functions, skeleton
+from rallebench.gui.assets import script, style
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.patches import Patch
@@ -240,7 +242,7 @@ def test_silent_streams_leave_the_pages_threads_free(page: Page) -> None:
         silence.set()
         return await asyncio.gather(*waiting)
 
-    answers = asyncio.run(visit())
+    answers = run_apart(visit)
     assert ended[0] == "jobs", "a question about the jobs does not wait for sixty chats"
     assert [answer["#x"] for answer in answers] == ["said"] * 60
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html as html_names
+import io
 import json
 import re
 import shutil
@@ -14,12 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from labelled_runs import QIDS, kinds_of_answers, label, make_quiz_run
 from page_views import ended, opened_page, refused, run_of, text_of, texts, view_of
+from paying import paid_model
 from small_workspace import make_workspace
 
+from rallebench.core.corrections import cell
 from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.numbers import plural
+from rallebench.core.repeats import RepeatOptions
 from rallebench.engine.store import TITLE
 from rallebench.gui.events import RowWindow
 from rallebench.gui.frame import Page
@@ -28,7 +34,8 @@ from rallebench.gui.places import _runs_list
 from rallebench.gui.places._runs_compare import tell_apart
 from rallebench.services.jobs import Job
 from rallebench.services.workbench import Workbench
-from rallebench.views import run_list, run_views
+from rallebench.views import run_columns, run_list, run_views
+from rallebench.views.corrections import correct_runs
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
 SECOND = "read-tiny-qa-20260101-120000"
@@ -64,10 +71,102 @@ def test_the_list_tells_runs_apart_by_what_differs(ran: Page) -> None:
 
 def test_the_list_is_filtered(ran: Page) -> None:
     ran.open("runs/list")
-    listed = rows(ran, ran.call("runs.refresh", {"words": "k 1"}).html["runs-rows"], "runs")
-    assert [name for name, _ in listed] == [SECOND]
-    assert "No run fits" in ran.call("runs.refresh", {"words": "nothing"}).html["runs-rows"]
-    ran.call("runs.refresh", {"words": ""})
+    patch = ran.call("runs-list.filter", {"where": '"k 1" em<50'})
+    assert [name for name, _ in rows(ran, patch.html["runs-rows"], "runs")] == [SECOND]
+    assert patch.address == "#/runs/list?where=%22k%201%22%20em%3C50"
+    nothing = ran.call("runs-list.filter", {"where": "nothing"})
+    assert "No run fits" in nothing.html["runs-rows"]
+    ran.call("runs-list.filter", {"where": ""})
+
+
+def test_a_fault_of_the_filter_is_told_at_its_field_and_nothing_else_changes(ran: Page) -> None:
+    message = {"action": "runs-list.filter", "data": {"where": "em<"}, "window": "w"}
+    patch = ran.act(message)
+    assert patch.problem == "'em<' at character 1 needs a number after it."
+    assert patch.at_field == "where" and not patch.html and not patch.address
+    opened = view_of(ran, "runs/list?where=em%3C")
+    assert "needs a number" in opened and 'value="em&lt;"' in opened
+    ran.call("runs-list.filter", {"where": ""})
+
+
+def test_the_list_is_sorted_by_its_heads(ran: Page) -> None:
+    ran.open("runs/list")
+    patch = ran.call("runs-list.sort", {"column": "score"})
+    assert patch.address == "#/runs/list?sort=-score" and 'aria-sort="descending"' in str(
+        patch.html
+    )
+    assert [name for name, _ in rows(ran, patch.html["runs-rows"], "runs")] == ["first", SECOND]
+    patch = ran.call("runs-list.sort", {"column": "score"}, sort="-score")
+    assert [name for name, _ in rows(ran, patch.html["runs-rows"], "runs")] == [SECOND, "first"]
+    patch = ran.call("runs-list.sort", {"column": "score"}, sort="score")
+    assert patch.address == "#/runs/list"
+
+
+def test_the_rows_that_fit_are_saved_as_csv_with_all_columns(ran: Page) -> None:
+    ran.open("runs/list")
+    saved = ran.call("runs-list.export", where='"k 1"').download
+    assert saved is not None and saved.name == "runs.csv"
+    heads, row = list(csv.reader(io.StringIO(saved.text)))
+    names = [column.name for column in run_columns.columns(ran.workspace)]
+    assert heads == names and row[names.index("k")] == "1"
+    assert float(row[names.index("em")]) == 0.0, "a share, not a percentage"
+
+
+def test_columns_are_chosen_and_the_mean_is_below(ran: Page) -> None:
+    patch = ran.call("runs-list.show", {"show": ["em", "tokens", "model"]})
+    assert patch.address == "#/runs/list?show=em,tokens,model"
+    words = texts(patch.html["runs-rows"])
+    assert words.startswith("Run EM Tokens Model") and "Mean of 2 runs 6.2 %" in words
+    assert "titan" in dict(rows(ran, patch.html["runs-rows"], "runs"))["first"]
+    ran.call("runs-list.show", {"show": ["dataset"]})
+
+
+def test_groups_fold_and_stay_folded(ran: Page) -> None:
+    patch = ran.call("runs-list.group", {"group": "dataset"})
+    listed = rows(ran, patch.html["runs-rows"], "runs")
+    assert [name for name, _ in listed] == ["group tiny-qa", SECOND, "first"]
+    assert texts(listed[0][1]).startswith("▾ tiny-qa 2 runs 6.2 %")
+    patch = ran.call("runs-list.fold", {"fold": "tiny-qa"}, group="dataset")
+    assert patch.address == "#/runs/list?group=dataset&folded=tiny-qa"
+    assert [name for name, _ in rows(ran, patch.html["runs-rows"], "runs")] == ["group tiny-qa"]
+    assert ran.open("runs/list").address == patch.address, "the window remembers it"
+    ran.call("runs-list.group", {"group": ""})
+
+
+def test_a_filter_is_saved_under_a_name(ran: Page) -> None:
+    ran.call("runs-list.save", {"as": "Good ones"}, where="em>10", sort="-em")
+    html = view_of(ran, "runs/list")
+    assert "Good ones" in html and "#/runs/list?where=em%3E10&amp;sort=-em" in html
+    refused(ran, "runs-list.save", {"as": " "}, "Give the filter a name")
+    (ran.workspace.path / "lists.json").write_text("[]")
+    assert "lists.json was damaged by another program" in view_of(ran, "runs/list")
+    (ran.workspace.path / "lists.json").unlink()
+
+
+def test_a_run_has_tags_a_note_and_a_star(ran: Page) -> None:
+    before = (ran.workspace.runs / "first" / "run.json").read_bytes()
+    ran.call(
+        "runs.mark", {"id": "first", "tags": "night, best of May,night", "note": "For the paper"}
+    )
+    ran.call("runs.star", {"id": "first", "starred": "yes"})
+    patch = ran.call("runs-list.filter", {"where": 'tag:"best of May" star:yes'})
+    ((name, row),) = rows(ran, patch.html["runs-rows"], "runs")
+    assert name == "first" and "night best of May" in texts(row) and "For the paper" in row
+    assert "For the paper" in view_of(ran, "runs/run?id=first")
+    assert ran.call("runs.ask_form", {"run": "first"}).drawer
+    assert "For the paper" in ran.call("runs.report", {"run": "first"}).download.text
+    assert ran.call("runs.compare", {"pick": f"{SECOND}/first"}).go.startswith(
+        "#/runs/compare?a=first&b="
+    ), "the reference run is the baseline"
+    assert (ran.workspace.runs / "first" / "run.json").read_bytes() == before
+    refused(ran, "runs.mark", {"id": "first", "tags": "x" * 41}, "more than 40 characters")
+    ran.call("runs.star", {"id": SECOND, "starred": "yes"})
+    starred = [row.name for row in run_list.rows(ran.workspace) if row.is_reference]
+    assert starred == [SECOND], "one of each dataset"
+    ran.call("runs.star", {"id": SECOND})
+    ran.call("runs.mark", {"id": "first"})
+    ran.call("runs-list.filter", {"where": ""})
+    assert not (ran.workspace.runs / "first" / "marks.json").exists()
 
 
 def test_an_empty_workspace_says_what_to_do(tmp_path: Path) -> None:
@@ -155,6 +254,51 @@ def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
     heads = ("No difference shown", "Questions that flipped", "What is different")
     assert sorted(heads, key=words.index) == list(heads)
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
+
+
+def test_two_labelled_runs_show_the_metric_raw_and_corrected(tmp_path: Path) -> None:
+    with opened_page(tmp_path / "workspace") as page:
+        for name, seed in (("first", 1), ("second", 2)):
+            kinds = kinds_of_answers(seed, 0.4)
+            make_quiz_run(page.workspace.path, name, kinds)
+            if name == "first":
+                label(page.workspace.path, name, kinds, QIDS[:60])
+        assert "Corrected by labels" in text_of(page, "runs/compare?a=first&b=second&metric=em")
+        label(page.workspace.path, "second", kinds, QIDS[:60])
+        words = text_of(page, "runs/compare?a=first&b=second&metric=em")
+        *_, gap = correct_runs([page.workbench.runs.open(x) for x in ("first", "second")], "em")
+        for estimate in (gap.raw, gap.corrected):
+            assert cell(estimate, signed=True) in words
+        assert "second − first: corrected by labels; 60 labels in 60 articles" in words
+
+
+def test_runs_without_labels_show_no_correction(ran: Page) -> None:
+    assert "Corrected by labels" not in text_of(ran, f"runs/compare?a=first&b={SECOND}")
+
+
+def test_the_spread_over_repeats_stands_below_the_metrics(ran: Page) -> None:
+    run_of(ran.workbench, "warm", settings=("temperature=0.7",), repeats=RepeatOptions(2))
+    words = text_of(ran, "runs/run?id=warm&part=metrics")
+    assert "Each question was asked 2 times; its score is the mean." in words
+    assert "pass^2" in words and "unstable questions" in words
+    run_of(ran.workbench, "cold", repeats=RepeatOptions(2))
+    assert "No model samples" in text_of(ran, "runs/run?id=cold&part=metrics")
+    words = text_of(ran, "runs/compare?a=first&b=warm")
+    assert "Scores are means over the repeats of a question" in words
+    for name in ("warm", "cold"):
+        ran.call("runs.delete", {"id": name})
+
+
+def test_the_gate_is_a_sentence_of_two_compared_runs_where_it_can_be(ran: Page) -> None:
+    words = text_of(ran, f"runs/compare?a=first&b={SECOND}")
+    assert (
+        "Gate: Undecided: read · k 1 · echo may or may not be worse than first by more than 2 points. "
+        "6 articles are too few for an interval: to decide it takes about" in words
+    )
+    assert "Gate" not in text_of(ran, f"runs/compare?a=first&b={SECOND}&metric=prompt_tokens")
+    run_of(ran.workbench, "short", limit=5)
+    assert "Gate" not in text_of(ran, "runs/compare?a=first&b=short"), "other questions"
+    ran.call("runs.delete", {"id": "short"})
 
 
 def test_times_that_the_cache_replays_are_not_compared(ran: Page) -> None:
@@ -281,7 +425,7 @@ def test_emptying_the_bin_says_how_many_runs_are_gone(page: Page) -> None:
         run_of(page.workbench, name)
         page.call("runs.delete", {"id": name})
     assert page.call("runs.empty_bin").say == "Deleted 2 runs."
-    assert run_list.in_bin(page.workbench.workspace) == []
+    assert not run_list.in_bin(page.workbench.workspace)
 
 
 def test_a_new_run_says_of_gold_pages_only_what_is_so(ran: Page) -> None:
@@ -349,6 +493,28 @@ def test_a_new_run_runs_as_a_job_and_is_read_while_it_runs(ran: Page) -> None:
     assert "8 questions" in text_of(ran, "runs/run?id=night")
     refused(ran, "runs.start", fields, "exists already")
     ran.call("runs.delete", {"id": "night"})
+
+
+def test_a_run_stops_at_its_spending_limit_and_says_so(page: Page) -> None:
+    folder = page.workspace.path
+    fields = {"chain": "read", "dataset": "tiny-qa", "llm": "paid", "batch_size": "1", "name": "a"}
+    assert "Spending limit (US$)" in texts(page.call("runs.new").dialog)
+    plan = page.call("runs.check", {**fields, "max_usd": "-1"}).html["new-plan"]
+    with paid_model(folder) as server:
+        assert "must be above 0" in texts(plan)
+        page.call("runs.start", {**fields, "max_usd": "0.025"})
+        assert ended(page, "run", "a").status == "stopped"
+        assert 3 <= len(server.bodies) < 8
+    assert "Stopped at the spending limit" in text_of(page, "runs/run?id=a")
+    assert "Stopped at the spending limit" in texts(job_news(page.workbench).list)
+
+
+def test_judges_of_the_page_stop_at_the_limit(page: Page) -> None:
+    run_of(page.workbench, "a")
+    with paid_model(page.workspace.path) as server:
+        judge = {"judge": "rgb-rejection", "judge_model": "paid", "max_usd": "0.01"}
+        page.call("runs.rescore", {"run": "a", **judge})
+        assert ended(page, "scoring", "a").status == "stopped" and len(server.bodies) < 8
 
 
 def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(page: Page) -> None:
@@ -435,7 +601,7 @@ def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) 
     assert patch.go == "#/runs/run?id=theirs"
     words = text_of(ran, "runs/run?id=theirs")
     assert "EM 12.5 %" in words and "Price unknown imported predictions do not say it" in words
-    asked = RowWindow({"words": "theirs"}, 0, 1, ran.session("w"))
+    asked = RowWindow({"where": "theirs"}, 0, 1, ran.session("w"))
     ((name, row),) = _runs_list.run_rows(ran, asked).rows
     assert name == "theirs" and "none" not in texts(row), "no price is known"
     cost = text_of(ran, "runs/run?id=theirs&part=cost")

@@ -26,6 +26,7 @@ COMPONENTS = frozenset(
         "workflows",
         "http",
         "checkpoints",
+        "hub",
     }
 )
 ALLOWED: dict[str, frozenset[str]] = {
@@ -33,6 +34,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     # 1: components. Files in, values out.
     "render": frozenset(),
     "http": frozenset(),
+    "hub": frozenset(),
     "corpora": frozenset({"encoders"}),
     "datasets": frozenset(),
     "vector_indexes": frozenset(),
@@ -53,9 +55,10 @@ ALLOWED: dict[str, frozenset[str]] = {
     "analysis": frozenset({"metrics", "datasets", "workspace", "engine"}),
     "tracking": frozenset({"engine", "chains"}),
     # 4: declarations of runs.
-    "experiments": (COMPONENTS - {"http", "checkpoints"}) | {"workspace", "engine", "analysis"},
+    "experiments": (COMPONENTS - {"http", "checkpoints", "hub"})
+    | {"workspace", "engine", "analysis"},
     # plug-ins: registries find them, so nothing imports them by name.
-    "papers": (COMPONENTS - {"http", "checkpoints"})
+    "papers": (COMPONENTS - {"http", "checkpoints", "hub"})
     | {"workspace", "engine", "analysis", "experiments"},
     # 5: joins the others.
     "services": COMPONENTS | {"workspace", "engine", "analysis", "tracking", "experiments"},
@@ -67,7 +70,13 @@ ALLOWED: dict[str, frozenset[str]] = {
     "gui": frozenset({"services", "views", "render", "remote"}),
     "api": frozenset({"services", "views", "render"}),
 }
-EXCEPTIONS = {("__init__", "api"), ("__main__", "cli"), ("cli.ui", "gui"), ("cli.serve", "server")}
+EXCEPTIONS = {
+    ("__init__", "api"),
+    ("__main__", "cli"),
+    ("cli.ui", "gui"),
+    ("cli.serve", "server"),
+    ("cli.mcp", "remote"),
+}
 HEAVY = {
     "bitsandbytes",
     "bm25s",

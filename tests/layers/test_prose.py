@@ -113,6 +113,7 @@ DONE = frozenset(
         "experiments",
         "gui",
         "http",
+        "hub",
         "llms",
         "metrics",
         "papers",

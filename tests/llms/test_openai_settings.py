@@ -198,8 +198,8 @@ def test_openais_key_is_shown_here_and_to_openai(make: Make, serve: Serve, key: 
 def test_a_server_that_wants_a_key_says_so(make: Make, proxied: Callable[..., Loopback]) -> None:
     proxied(fail(401, "no key"))
     assert failure(make(base_url=STRANGERS[0])) == (
-        "'gpt' at http://models.example/v1 refused the key (401: no key). Name the environment variable with "
-        "its key (api_key_env), or type the key on the page; OPENAI_API_KEY is only sent to OpenAI and to this machine by default."
+        "'gpt' at http://models.example/v1 refused the key (401: no key). Type its key on the page, or name "
+        "the environment variable with it (api_key_env); OPENAI_API_KEY is only sent to OpenAI and to this machine by default."
     )
 
 
@@ -207,7 +207,7 @@ def test_a_refused_key_names_its_variable(serve: Serve, monkeypatch: pytest.Monk
     for value, unset in (("", "MY_KEY is not set. "), (KEY, "")):
         monkeypatch.setenv("MY_KEY", value)
         _, llm = serve(fail(401, "bad key"), api_key_env="MY_KEY")
-        mend = "Give a valid key: in the environment variable MY_KEY, or typed on the page."
+        mend = "Give a valid key: typed on the page, or in the environment variable MY_KEY."
         assert failure(llm).endswith(f". {unset}{mend}")
 
 

@@ -56,7 +56,7 @@ def test_what_is_no_name_is_passed_over_and_no_key_shown(monkeypatch: pytest.Mon
         (fail(405, "GET is not for you"), "has no list of models .GET is not for you"),
         (
             fail(401, f"bad key {KEY}"),
-            "refused the key .401: bad key \\*\\*\\*.. OPENAI_API_KEY is not set. Give a valid key: in the environment variable OPENAI",
+            "refused the key .401: bad key \\*\\*\\*.. OPENAI_API_KEY is not set. Give a valid key: typed on the page, or in the environment variable OPENAI",
         ),
         (fail(500, "oops"), "had an internal error .500: oops"),
         (flood, "more than 32 MB"),

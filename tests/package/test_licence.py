@@ -65,7 +65,7 @@ def test_every_direct_dependency_has_an_allowed_licence(name: str) -> None:
 
 def test_the_code_is_apache_and_the_weights_are_share_alike() -> None:
     project = (PROJECT / "pyproject.toml").read_text(encoding="utf-8")
-    assert 'license = "Apache-2.0 AND CC-BY-SA-4.0"' in project
+    assert 'license = "Apache-2.0 AND CC-BY-SA-4.0 AND OFL-1.1 AND MIT"' in project
     code = (PROJECT / "LICENSE").read_text(encoding="utf-8")
     weights = (PROJECT / "LICENSES" / "CC-BY-SA-4.0.txt").read_text(encoding="utf-8")
     assert "Apache License" in code and "END OF TERMS AND CONDITIONS" in code

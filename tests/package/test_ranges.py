@@ -42,8 +42,9 @@ COME_WITH = {
     "fastapi": "gradio",
     "grpcio": "pymilvus",
     "httpx": "gradio",
-    "huggingface-hub": "transformers",
+    "httpx2": "mcp",
     "jsonschema-specifications": "jsonschema",
+    "mcp-types": "mcp",
     "pydantic-core": "pydantic",
     "referencing": "jsonschema",
     "sqlalchemy": "mlflow",
@@ -104,7 +105,7 @@ def test_every_import_of_the_package_is_of_a_declared_package_or_comes_with_one(
 
 
 def test_packages_that_come_with_another_are_named_with_it() -> None:
-    run_time = {package(line) for line in RANGES.run_time} | {"pymilvus"}
+    run_time = {package(line) for line in RANGES.run_time} | {"pymilvus", "mcp"}
     assert set(COME_WITH.values()) <= run_time
 
 

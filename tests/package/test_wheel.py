@@ -56,7 +56,7 @@ def test_the_wheel_declares_ranges_and_extras(wheel: Path) -> None:
     archive = ZipFile(wheel)
     (name,) = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
     metadata = archive.read(name).decode()
-    assert "License-Expression: Apache-2.0 AND CC-BY-SA-4.0" in metadata
+    assert "License-Expression: Apache-2.0 AND CC-BY-SA-4.0 AND OFL-1.1 AND MIT" in metadata
     extras = set(re.findall(r"^Provides-Extra: (.+)$", metadata, re.MULTILINE))
     assert extras == set(read_ranges().extras)
     assert not re.search(r"^Requires-Dist: pytest[^;]*$", metadata, re.MULTILINE)

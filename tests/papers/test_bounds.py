@@ -20,4 +20,4 @@ def test_skewed_tokens_of_five_articles_have_an_interval_above_0() -> None:
     mean = means({"n": tokens}, None, {"n": score_bounds(["n_input_tokens"])["n_input_tokens"]})[
         "n"
     ]
-    assert mean.low == 0.0 and mean.value is not None and mean.high and mean.high > mean.value
+    assert mean.low and mean.value and mean.high and 0 < mean.low < mean.value < mean.high

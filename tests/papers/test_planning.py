@@ -230,7 +230,7 @@ def test_the_suites_tables_are_printed_and_in_json_with_intervals(cli: CommandLi
     at = lines.index("Right <i>answers</i> (percent)")
     assert lines[at + 1].split() == ["time", "right", "not", "measured", "word"]
     assert lines[at + 2].startswith("time 1")
-    assert "12.50 [0.0, 42.1] n=8" in lines[at + 2]
+    assert "12.50 [1.0, 156.6] n=8" in lines[at + 2]
     assert "–" in lines[at + 2]
     assert lines[at + 4].split()[:4] == ["the", "paper", "50.00", "3"]
     assert lines[at + 5] == "A note."

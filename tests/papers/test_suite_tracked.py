@@ -24,7 +24,7 @@ def test_the_parts_of_a_suite_stand_below_one_run_and_sending_it_again_makes_no_
         for name, run in runs.items()
         if name != "n"
     )
-    assert runs["n time 1"].data.metrics["right"] == 0.5
+    assert runs["time 1 · n"].data.metrics["right"] == 0.5
     expected = {"report.json", "variants.json"}
     assert {one.path for one in client.list_artifacts(runs["n"].info.run_id)} == expected
     assert cli.json("track", "n")["mlflow_run_id"] == runs["n"].info.run_id

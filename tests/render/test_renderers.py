@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
@@ -12,7 +11,7 @@ import pytest
 from rallebench.core.numbers import independence
 from rallebench.core.report import ClusterCounts, Estimate
 from rallebench.core.table_files import csv_lines, csv_table, latex
-from rallebench.core.tables import Code, Column, Figure, FigureKind, Fold, Format, Section, Table
+from rallebench.core.tables import Code, Column, Figure, Fold, Format, Section, Table
 from rallebench.render import html, numbers, report, svg, text
 
 TABLE = Table(
@@ -151,51 +150,6 @@ def test_a_figure_in_a_report_has_the_keys_of_the_stored_form_and_others_by_valu
     assert set(figure.to_json()) == {"title", "x", "y", "series", "kind"}
     assert set(replace(figure, high=1.0).to_json()) == {*figure.to_json(), "high"}
     assert figure.to_json()["series"]["a"][0][1]["value"] == 0.5
-
-
-@pytest.mark.parametrize("kind", ["line", "bar", "scatter"])
-def test_every_kind_of_plot_is_drawn_with_what_was_measured(kind: FigureKind) -> None:
-    mean = {"value": 0.5, "low": 0.4, "high": 0.7, "n": 3}
-    figure = Figure("t", "x", "y", {"a": ((0, mean), (0.2, None), (0.4, 0.1))}, kind)
-    drawing = svg.figure(figure)
-    marks = {"line": 2, "scatter": 2, "bar": 0}
-    assert drawing.count("<circle") == marks[kind]
-    assert drawing.count("<rect") == 2 + 2 * (kind == "bar"), "the ground, the legend, two bars"
-    assert drawing.count("<polyline") == (kind == "line")
-    assert drawing.count(f'stroke="{svg.INK}"') == 1, "the interval of the mean"
-
-
-def axis_words(drawing: str) -> list[str]:
-    return re.findall(r">([^<>]+)</text>", drawing)
-
-
-def test_an_axis_has_the_numbers_of_the_data_where_they_are_few_and_percents_for_shares() -> None:
-    points = tuple((k, Estimate(0.5, 0.2, 0.8, 40)) for k in (3, 5, 10))
-    drawing = svg.figure(Figure("t", "k", "EM", {"EM": points}, "line", high=1.0))
-    words = axis_words(drawing)
-    assert {"3", "5", "10", "100 %", "0 %"} <= {*words} and not {"4", "6", "1.0"} & {*words}
-    bars = [float(x) for x in re.findall(rf'<line x1="([\d.]+)"[^>]+stroke="{svg.INK}"', drawing)]
-    assert len(bars) == 3 and min(bars) > 80 and max(bars) < 660, "no interval lies on the frame"
-    many = tuple((x, 0.5) for x in range(40))
-    assert {"0", "10", "20", "30"} <= {*axis_words(svg.figure(Figure("t", "x", "y", {"a": many})))}
-
-
-def test_the_names_of_two_bubbles_in_one_place_stand_a_line_apart() -> None:
-    series = {"large": ((1.0, 0.5, 196),), "small": ((1.0, 0.5, 169),)}
-    drawing = svg.figure(Figure("t", "x", "y", series, "bubble"))
-    large, small = (
-        float(re.findall(rf'y="([\d.]+)"[^>]*>{name}</text>', drawing)[0]) for name in series
-    )
-    assert large - small == 13, "lines that are 13 apart do not touch"
-
-
-def test_points_without_a_value_are_left_out_of_a_plot_and_an_empty_plot_says_so() -> None:
-    empty = report.block(Figure("t", "x", "y", {}, empty="Nothing is known."))
-    assert "Nothing is known." in empty and "<svg" not in empty
-    for kind in ("line", "bar", "scatter", "box"):
-        assert svg.figure(Figure("t", "x", "y", {"b": ((1, None),)}, kind)) == ""
-        drawing = svg.figure(Figure("t", "x", "y", {"a": ((None, 1.0), (2, 0.5), (3, 1.0))}, kind))
-        assert "NaN" not in drawing and drawing.count("<rect" if kind == "bar" else "<circle") >= 2
 
 
 def test_a_report_shows_every_block_and_cuts_long_prompts() -> None:

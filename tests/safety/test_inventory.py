@@ -96,7 +96,7 @@ def is_within(line: str, words: list[str]) -> bool:
 def lines(keys: set[str]) -> str:
     """Sorted lines; below ``memory`` a value may be absent if a small model takes no whole page of it."""
     shortened = {re.sub(r"(\.memory\b).*", r"\1: …", key) for key in keys}
-    return "\n".join(sorted(shortened - {"metrics: memory_bytes"})) + "\n"
+    return "\n".join(sorted(shortened - {"figures: memory_bytes"})) + "\n"
 
 
 @pytest.fixture(scope="module")
@@ -186,10 +186,14 @@ def test_mlflow_has_the_same_names(tmp_path: Path) -> None:
                     for row in base.execute(f"select distinct key from {table}")
                 }
             keys |= {f"runs: {row[0]}" for row in base.execute("select name from runs")}
+            assessments = "select distinct assessment_type, name from assessments"
+            keys |= {f"{kind}: {name}" for kind, name in base.execute(assessments)}
             keys |= {
                 f"experiments: {row[0]}" for row in base.execute("select name from experiments")
             }
         base.close()
+        for file in folder.glob("mlartifacts/**/metrics.json"):
+            keys |= {f"figures: {row[0]}" for row in json.loads(file.read_text("utf-8"))["data"]}
         check("mlflow.txt", lines(keys))
 
 

@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import UsageError
 from rallebench.core.hosts import server_access
+from rallebench.core.listening import key_for
 from rallebench.core.live import Delta
 from rallebench.core.types import Action, Chain, Generate, Message, Note, Question, Reply, Step
 from rallebench.llms import LLMS
@@ -32,7 +33,7 @@ from rallebench.server.completion_request import (
     parse_body,
     read_request,
 )
-from rallebench.server.endpoint import application, finish_reason, key_for
+from rallebench.server.endpoint import application, finish_reason
 from rallebench.services.conversations import Turn
 from rallebench.services.workbench import Workbench
 

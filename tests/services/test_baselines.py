@@ -300,6 +300,8 @@ def test_mlflow_shows_the_lines_of_a_run_below_parents(bench: Workbench, cli: Co
     experiment = client.get_experiment_by_name("rallebench").experiment_id
     (parent,) = client.search_runs([experiment], "tags.`rallebench.kind` = 'baselines'")
     below = client.search_runs([experiment], f"tags.mlflow.parentRunId = '{parent.info.run_id}'")
-    assert {child.info.run_name for child in below} == set(told["lines"].values())
+    tags = {child.data.tags["rallebench.run"]: child.info.run_name for child in below}
+    assert set(tags) == set(told["lines"].values())
+    assert tags["title oracle"] == "oracle passage · title baselines"
     sent = cli.json("track", "title baselines", "--tracking-uri", uri)
     assert sent["mlflow_run_id"] == parent.info.run_id

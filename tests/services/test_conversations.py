@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from small_workspace import read_lines
 from talking import ask, script
 
 from rallebench.core.errors import UsageError
@@ -114,58 +113,6 @@ def test_only_answered_turns_are_history_and_long_ones_are_cut(read: Chain) -> N
     messages = history(turns)
     assert messages[-1].content.endswith(" …") and len(messages[-1].content) == MESSAGE_CHARACTERS
     assert [m.content for m in messages if m.role == "user"] == ["Q5?", "Q6?", "Q7?"]
-
-
-def test_a_question_is_saved_to_a_dataset_with_its_pages(bench: Workbench) -> None:
-    save = bench.data.add_question
-    assert (
-        save("mine", "Who found Titan?", ["Huygens ", "", "Christiaan Huygens"], {"p5": "H"}) == 1
-    )
-    assert save("mine", "Which moon?", ["Titan"], source="chat") == 2
-    path = bench.workspace.path / "datasets" / "mine.jsonl"
-    first, second = read_lines(path)
-    assert first == {
-        "id": "own-1",
-        "input": "Who found Titan?",
-        "output": [
-            {"answer": "Huygens", "provenance": [{"wikipedia_id": "p5", "title": "H"}]},
-            {"answer": "Christiaan Huygens"},
-        ],
-    }
-    assert second == {"id": "chat-2", "input": "Which moon?", "output": [{"answer": "Titan"}]}
-    assert [x.gold.answers for x in bench.workspace.questions("mine")][1] == ("Titan",)
-    assert not list(path.parent.glob(".*")), "no lock and no part is left"
-
-
-@pytest.mark.parametrize(
-    ("name", "question", "answers", "sentence"),
-    [
-        ("tiny-qa", "Which moon goes round Neptune backwards?", ["Triton"], "with the id 'q2'"),
-        ("starter-qa", "New?", ["x"], "does not lie in this workspace"),
-        ("mine", " ", ["x"], "no question to save"),
-        ("mine", "New?", [" "], "no answer to save"),
-        ("a/b", "New?", ["x"], "cannot be a folder name"),
-        ("beir", "New?", ["x"], "only be added to KILT's format"),
-        ("packed", "New?", ["x"], "is compressed"),
-    ],
-)
-def test_what_cannot_be_saved_leaves_the_file_as_it_is(
-    bench: Workbench, name: str, question: str, answers: list[str], sentence: str
-) -> None:
-    folder = bench.workspace.path / "datasets"
-    (folder / "beir.jsonl").write_text('{"question": "Which sea?", "answer": "Black Sea"}\n')
-    (folder / "packed.jsonl.gz").write_bytes(b"")
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(UsageError, match=sentence):
-        bench.data.add_question(name, question, answers)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-
-
-def test_a_file_without_a_last_line_end_is_continued(bench: Workbench) -> None:
-    path = bench.workspace.path / "datasets" / "tiny-qa.jsonl"
-    path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    assert bench.data.add_question("tiny-qa", "New?", ["x"]) == 9
-    assert read_lines(path)[-1]["id"] == "own-9"
 
 
 def test_citations_are_worked_out_once_when_the_turn_ended(bench: Workbench, read: Chain) -> None:

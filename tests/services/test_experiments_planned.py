@@ -189,7 +189,25 @@ def test_an_experiment_is_continued_with_the_seed_it_was_begun_with(bench: Workb
     assert designs.stored_request(bench.workspace, "s").to_json() == begun.to_json()
 
 
+def test_an_experiment_that_is_stopped_before_its_first_run_is_listed(bench: Workbench) -> None:
+    work = bench.experiments.run(sweep(bench, {"k": ["1", "2"]}), RunOptions(track=False))
+    next(work)
+    assert not bench.experiments.store.exists("s")
+    work.close()
+    (row,) = experiment_groups.groups(bench.workspace)
+    assert row.name == "s" and not row.ended
+    assert run(bench, designs.stored_request(bench.workspace, "s")).ended, "it can be continued"
+
+
 # forecasts
+
+
+def test_a_plan_names_missing_gold_pages_once(bench: Workbench) -> None:
+    request = sweep(bench, {"retriever": ["tiny", "starter-bm25"]})
+    said = [note for note in bench.forecasts.plan(request).notes if "gold pages" in note]
+    assert len(said) == 1 and said[0].startswith(
+        "0 of 6 gold pages are in this index (starter-bm25)"
+    )
 
 
 def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbench) -> None:

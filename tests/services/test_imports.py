@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import json
 import tarfile
@@ -10,13 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
+from office_files import docx, epub, paragraph, xlsx
 from small_workspace import PASSAGES, RECORDS, write_lines
 
 from rallebench.core.chunking import Chunking
 from rallebench.core.errors import BadFileError, NotFoundError, StoppedError, UsageError
 from rallebench.corpora.chunking import default_chunking
-from rallebench.services import imports, uploads
-from rallebench.services.imports import ImportRequest
+from rallebench.services import import_previews, imports, uploads
+from rallebench.services.chunk_surveys import long_sentence, survey_chunks
+from rallebench.services.import_previews import Choices
+from rallebench.services.imports import ImportRequest, QuestionFile
 from rallebench.services.workbench import Workbench
 
 
@@ -72,7 +78,7 @@ def test_an_upload_keeps_names_and_folders(bench: Workbench, tmp_path: Path, doc
     assert docs.exists(), "only what was uploaded is removed"
 
 
-@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz"])
+@pytest.mark.parametrize("name", ["a.zip", "a.tar.gz", "a.tar.zst"])
 def test_an_archive_is_unpacked_without_hidden_files_and_ways_out(
     bench: Workbench, tmp_path: Path, name: str
 ) -> None:
@@ -88,12 +94,14 @@ def test_an_archive_is_unpacked_without_hidden_files_and_ways_out(
             link = tarfile.TarInfo("in/link")
             link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
             tar.addfile(link)
+    if name == "a.tar.zst":
+        path.write_bytes(zstandard.compress(gzip.decompress(path.read_bytes())))
     folder = uploads.unpack_upload(bench.workspace, path)
     files = sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file())
     assert folder.name == "in" and files == ["a.txt"]
     assert not [*tmp_path.rglob("out.txt")]
     zip_members(tmp_path / "two moons.zip", {"a.txt": "A", "b.txt": "B"})
-    assert uploads.unpack_upload(bench.workspace, tmp_path / "two moons.zip").name == "two moons"
+    assert uploads.unpack_upload(bench.workspace, tmp_path / "two moons.zip").name == "two-moons"
 
 
 def test_a_damaged_archive_and_one_that_unpacks_to_far_too_much_leave_nothing(
@@ -125,29 +133,58 @@ def test_corpus_and_dataset_are_told_apart_by_what_they_hold(
     rows = tmp_path / "rows.csv"
     rows.write_text("id,text,title\nd1,Titan is a moon.,Titan\n")
     tables = (place / "corpus.tsv", place / "datasets" / "tiny-qa.jsonl", questions, rows)
-    kinds = [imports.look(path).kind for path in (*tables, docs, beir)]
+    kinds = [import_previews.look(path).kind for path in (*tables, docs, beir)]
     assert kinds == ["corpus", "dataset", "dataset", "corpus", "corpus", "both"]
+
+
+LANGCHAIN = {"page_content": "Titan is a moon.", "metadata": {"source": "a.pdf"}}
+NODE = {"__data__": {"id_": "n1", "text": "Titan is a moon."}, "__type__": "1"}
+FILES: dict[str, tuple[str, bytes, str]] = {
+    "a Word document": ("a.docx", docx(paragraph("Titan is a moon.")), "folder"),
+    "a book": ("a.epub", epub("<p>Titan is a moon.</p>"), "folder"),
+    "a spreadsheet": ("a.xlsx", xlsx(A=[("Titan is a moon.",)]), "folder"),
+    "reStructuredText": ("a.rst", b"Titan is a moon.\n", "folder"),
+    "LangChain": ("a.jsonl", json.dumps(LANGCHAIN).encode(), "jsonl"),
+    "LlamaIndex": ("docstore.json", json.dumps({"docstore/data": {"n1": NODE}}).encode(), "jsonl"),
+    "MS MARCO": (
+        "a.jsonl.zst",
+        zstandard.compress(b'{"pid": "1", "passage": "Titan is a moon."}'),
+        "jsonl",
+    ),
+    "bzip2": ("a.tsv.bz2", bz2.compress(b"1\tTitan is a moon.\n"), "tsv"),
+    "UTF-16": ("a.csv", "id,text\n1,Titan is a moon.\n".encode("utf-16"), "csv"),
+}
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_corpus_of_any_kind_is_recognised_and_previewed(kind: str, tmp_path: Path) -> None:
+    name, content, form = FILES[kind]
+    (tmp_path / name).write_bytes(content)
+    seen = import_previews.look(tmp_path / name)
+    assert seen.kind == "corpus" and seen.corpus is not None and seen.corpus.form == form
+    [passage] = seen.corpus.rows
+    assert "Titan is a moon." in passage.text and seen.corpus.problems == ()
 
 
 def test_what_is_chosen_counts_and_the_rest_is_told(bench: Workbench, tmp_path: Path) -> None:
     corpus = bench.workspace.path / "corpus.tsv"
-    assert imports.look(corpus, kind="corpus", form="tsv").corpus is not None
+    assert import_previews.look(corpus, kind="corpus", form="tsv").corpus is not None
     with pytest.raises(NotFoundError, match="does not exist"):
-        imports.look(tmp_path / "nowhere")
+        import_previews.look(tmp_path / "nowhere")
 
 
 def test_documents_are_cut_by_what_the_encoder_reads_and_rows_stay_whole(
     bench: Workbench, docs: Path
 ) -> None:
-    long = imports.look(docs / "sub").corpus
-    short = imports.look(bench.workspace.path / "corpus.tsv").corpus
+    long = import_previews.look(docs / "sub").corpus
+    short = import_previews.look(bench.workspace.path / "corpus.tsv").corpus
     assert long is not None and short is not None
-    chunking = imports.chunking_of_preview(long, "minilm")
+    chunking = import_previews.chunking_of_preview(long, "minilm")
     assert chunking is not None and (chunking.size, chunking.tokenizer) == (254, "minilm")
-    assert imports.chunking_of_preview(short, "minilm") is None
+    assert import_previews.chunking_of_preview(short, "minilm") is None
     assert bench.data.default_chunking(docs) == chunking
     assert bench.data.default_chunking(bench.workspace.path / "corpus.tsv") is None
-    first = imports.first_chunks(long.rows, chunking)[:2]
+    first = import_previews.first_chunks(long.rows, chunking)[:2]
     assert [passage.doc_id for passage, _ in first] == ["long.txt#0", "long.txt#1"]
 
 
@@ -157,15 +194,18 @@ def test_passages_longer_than_the_encoder_reads_are_told_before_and_after(
     rows = tmp_path / "rows.tsv"
     long = "A river flows to the sea. " * 100
     rows.write_text(f"1\tTitan is a moon.\n2\t{long}\n")
-    corpus = imports.look(rows).corpus
+    corpus = import_previews.look(rows).corpus
     assert corpus is not None
-    told = imports.long_sentence(corpus, None, "minilm")
-    assert told.startswith(
-        "1 of 2 passages (50 %) is longer than the 254 tokens that minilm reads;"
-    )
-    assert imports.long_sentence(corpus, default_chunking("minilm"), "minilm") == ""
-    many = imports.long_sentence(corpus, Chunking(400), "minilm")
-    assert "1 of 3 passages" in many and many.endswith("Choose smaller chunks.")
+
+    def sentence(chunking: Chunking | None) -> str:
+        *_, survey = survey_chunks(corpus.seen, chunking, "minilm")
+        return long_sentence(survey, chunking, "minilm")
+
+    whole = "1 of 2 passages (50 %) is longer than the 254 tokens that minilm reads;"
+    assert sentence(None).startswith(whole) and sentence(None).endswith("Cut them into chunks.")
+    assert sentence(default_chunking("minilm")) == ""
+    assert "1 of 3 passages" in sentence(Chunking(400))
+    assert sentence(Chunking(400)).endswith("Choose smaller chunks.")
     request = ImportRequest("rivers", rows, "corpus", indexes=("dense",))
     assert import_result(bench, request).long.startswith("1 of 2 passages (50 %) is longer")
     manifest = bench.workspace.manifests()["rivers-minilm"]
@@ -204,6 +244,42 @@ def test_a_dataset_and_both_are_imported(bench: Workbench, tmp_path: Path, beir:
     result = import_result(bench, ImportRequest("sci", beir, "both", "beir"))
     assert result.corpus.passages == 1 and result.dataset.questions == 1
     assert "sci" in bench.workspace.corpus_cards() and "sci" in bench.workspace.dataset_paths()
+
+
+def test_a_file_of_questions_is_imported_after_the_corpus_whose_pages_it_names(
+    bench: Workbench, tmp_path: Path, docs: Path
+) -> None:
+    table = tmp_path / "ask.csv"
+    table.write_text("frage,antwort,seite\nWhich planet has Titan?,Saturn,titan.md\n")
+    columns = {"question": "frage", "answer": "antwort", "page": "seite"}
+    asked = QuestionFile(table, columns=columns)
+    result = import_result(bench, ImportRequest("docs", docs, "corpus", questions=asked))
+    assert result.corpus.passages == 2 and result.dataset.questions == 1
+    assert bench.workspace.questions("docs")[0].gold.pages == {"titan.md"}
+
+
+def test_a_folder_is_previewed_while_it_is_read(docs: Path) -> None:
+    steps = import_previews.watch(Choices(docs))
+    first = next(steps)
+    assert [row.doc_id for row in first.rows] == ["sub/long.txt"] and first.count == 1
+    with pytest.raises(StopIteration) as end:
+        while True:
+            next(steps)
+    assert len(end.value.value.corpus.seen) == 2
+
+
+def test_a_document_is_read_once_for_its_preview_and_its_import(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "books"
+    folder.mkdir()
+    (folder / "a.docx").write_bytes(docx(paragraph("Titan is a moon.")))
+    assert import_previews.look(folder).corpus is not None
+    monkeypatch.setattr("rallebench.corpora._guarded._start", lambda: pytest.fail("read again"))
+    assert import_result(bench, ImportRequest("books", folder, "corpus")).corpus.passages == 1
+    (folder / "a.docx").write_bytes(docx(paragraph("Rhea is a moon, too.")))
+    with pytest.raises(pytest.fail.Exception):
+        import_previews.look(folder)
 
 
 def test_an_import_of_an_upload_removes_the_upload(bench: Workbench, docs: Path) -> None:

@@ -15,7 +15,7 @@ from rallebench.engine.store import RunFolder
 from rallebench.metrics import read_card
 from rallebench.render import svg
 from rallebench.services.loaded import LoadedBackend, LoadedTable
-from rallebench.tracking import content
+from rallebench.tracking.metrics import counts
 from rallebench.workspace.paths import WorkspaceFolder
 
 BOTH = "rrf:tiny,starter-bm25"
@@ -67,8 +67,8 @@ def test_a_run_keeps_it_outside_its_fingerprint_and_mlflow_gets_it(
     assert set(one.description().memory or {}) == {"titan", "tiny"}
     assert one.description().fingerprint == two.description().fingerprint
     assert (one.report() or RunReport()).memory is not None
-    assert content.metrics(RunReport(memory=MemoryUse(12)))["memory_bytes"] == 12.0
-    assert "memory_bytes" not in content.metrics(RunReport(memory=MemoryUse(None, ("far",))))
+    assert counts(RunReport(memory=MemoryUse(12)))["memory_bytes"] == 12.0
+    assert counts(RunReport(memory=MemoryUse(None, ("far",))))["memory_bytes"] is None
 
 
 def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> None:
@@ -83,6 +83,6 @@ def test_a_bubble_is_as_large_as_the_memory_and_hollow_where_nobody_knows() -> N
     assert big == 2 * small, "the area tells the memory"
     (note,) = deployment.notes(named, "em", "seconds_per_question")
     assert "Hollow, because it is unknown: <b>far." in note and "memory that the run" in note
-    assert "<title>memory: 4.0 MB</title>" in drawn and "<title>memory unknown</title>" in drawn
+    assert " · memory: 4.0 MB</title>" in drawn and " · memory unknown</title>" in drawn
     assert drawn.count('fill="none" stroke') == 1 and "<b>" not in drawn
     assert svg.figure(deployment.figure([], EM, "seconds_per_question")) == ""

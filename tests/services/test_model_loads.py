@@ -19,7 +19,7 @@ from project import PROJECT
 
 from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.entries import Combination, LLMEntry
-from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError
+from rallebench.core.errors import BackendMemoryError, NotFoundError, StoppedError, UsageError
 from rallebench.core.registry import Entry
 from rallebench.llms import LLMS
 from rallebench.llms.load_progress import reporting
@@ -151,6 +151,20 @@ def test_a_load_that_waits_is_cancelled_before_it_begins_alone(loads: ModelManag
         str(loads.load_outcomes()["two"])
         == "Loading two was cancelled before its turn came; nothing was loaded."
     )
+
+
+def test_a_load_that_fails_before_its_turn_blocks_no_other(
+    loads: ModelManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*load: str) -> None:
+        raise UsageError("A library is missing.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rallebench.services.libraries.importer", fail)
+        with pytest.raises(UsageError, match="library"):
+            list(loads.load("one", "language model"))
+    loads.begin("quick", "language model")
+    wait_for(lambda: loads.is_loaded("quick"), seconds=5)
 
 
 def test_all_loads_are_cancelled_together(loads: ModelManager) -> None:

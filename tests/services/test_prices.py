@@ -9,9 +9,12 @@ import pytest
 from rallebench.core.entries import LLMEntry
 from rallebench.core.prices import FREE
 from rallebench.core.types import Generate, Message, Reply, Step
+from rallebench.engine.cost import total
 from rallebench.gui.places._steps import price
 from rallebench.services.workbench import Workbench
+from rallebench.tracking.traces import span_content
 from rallebench.views import run_views
+from rallebench.views.answers import show_step
 from rallebench.workspace.prices import price_of_use
 
 PRICES = {"prompt": 1.0, "completion": 2.0}
@@ -64,4 +67,7 @@ def test_a_model_that_is_gone_and_tokens_that_nobody_counted_have_no_known_price
 
 
 def test_a_free_model_needs_no_count_of_tokens(bench: Workbench) -> None:
-    assert price([priced_step("titan", 0)], bench.models.prices_of_use()) == "none"
+    prices, step = bench.models.prices_of_use(), priced_step("titan", 0)
+    assert price([step], prices) == "none"
+    assert total([step], prices).usd == 0 and show_step(step, prices).to_json()["usd"] == 0
+    assert span_content(step, prices).attributes["usd"] == 0, "in MLflow, too"

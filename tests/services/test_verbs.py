@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from loopback import Loopback, serving
 from performing import prepared
+from run_folders import make_run, spec
 from small_suites import small_suites  # noqa: F401 - a fixture
 from small_workspace import QUESTIONS, RECORDS, write_lines
 from tiny_gguf import save_gguf, write_converted
@@ -22,10 +23,12 @@ from rallebench.core.events import complete
 from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_json
+from rallebench.core.prices import FREE
 from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.core.types import Chain, Episode, Question
 from rallebench.engine.store import TITLE
 from rallebench.experiments.sweeps.running import sweep_settings
+from rallebench.metrics.judges import judge_named
 from rallebench.services import model_entries
 from rallebench.services.episodes import EpisodeRequest
 from rallebench.services.jobs import Job
@@ -33,7 +36,8 @@ from rallebench.services.load_queue import LoadJob
 from rallebench.services.models import ModelManager
 from rallebench.services.tracking import experiment_group
 from rallebench.services.workbench import Workbench
-from rallebench.views import catalog, comparing, library, lists
+from rallebench.tracking import runs as logged_runs
+from rallebench.views import catalog, chain_versions, comparing, library, lists, run_list
 from rallebench.views.experiment_requests import baselines_request, suite_request
 
 TITAN = Question("q1", QUESTIONS[0][1])
@@ -102,7 +106,7 @@ def test_what_is_loaded_has_a_row_each_and_is_handed_out_as_a_snapshot(bench: Wo
     with pytest.raises(UsageError, match="is loaded as a language model"):
         models.is_loaded_as("titan", RETRIEVER)
     assert list(models.memory(["tiny", "echo"])) == ["tiny"]
-    assert models.prices() == {"titan": None}
+    assert models.prices_of_use()["titan"] == FREE
     assert str(models.load_outcomes()["titan"]).startswith("loaded titan: ")
     backends = models.backends
     models.unload("titan")
@@ -350,7 +354,8 @@ def test_a_corpus_is_imported_listed_and_deleted(bench: Workbench) -> None:
 
 def test_a_dataset_is_sampled_and_deleted_with_its_loss(bench: Workbench, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "q.jsonl", RECORDS)
-    assert bench.data.import_dataset("mine", source, sample=3).questions == 3
+    *_, dataset = bench.data.import_dataset("mine", source, sample=3)
+    assert dataset.questions == 3
     assert len(bench.workspace.questions("mine")) == 3
     assert set(bench.workspace.own_datasets()) == {"mine", "tiny-qa"}
     assert (
@@ -411,6 +416,13 @@ def test_a_combination_is_named_once_and_deleted_without_its_members(bench: Work
     assert bench.workspace.own_combinations() == [] and "tiny" in bench.workspace.manifests()
     with pytest.raises(NotFoundError, match="There is no combination 'both'"):
         bench.data.delete_combination("both")
+
+
+def test_a_retriever_asks_a_model_if_one_of_its_parts_does(bench: Workbench) -> None:
+    bench.data.combine("ranked", "llm-rerank", ["tiny"], {"llm": "titan"})
+    bench.data.combine("fused", "rrf", ["tiny", "ranked"], {})
+    asking = {name: bench.models.asks_model(name) for name in ("tiny", "ranked", "fused")}
+    assert asking == {"tiny": False, "ranked": True, "fused": True}
 
 
 def test_a_search_ends_with_the_hits_and_the_rank_of_the_gold_page(bench: Workbench) -> None:
@@ -508,3 +520,60 @@ def test_a_run_is_renamed_deleted_and_brought_back(bench: Workbench) -> None:
     assert runs.empty_bin() == 1 and runs.empty_bin() == 0
     with pytest.raises(UsageError, match="no run 'x' in the bin"):
         runs.restore("x")
+
+
+def test_a_run_has_tags_a_note_and_the_star_of_its_dataset(bench: Workbench) -> None:
+    runs = run(bench, "x").runs
+    runs.mark("x", [" night ", "k"], "The reader was changed.")
+    runs.star("x")
+    row = run_list.run_row(bench.workspace, "x")
+    assert (row.tags, row.note, row.is_reference) == (
+        ("night", "k"),
+        "The reader was changed.",
+        True,
+    )
+    runs.star("x", starred=False)
+    assert not run_list.run_row(bench.workspace, "x").is_reference
+    with pytest.raises(UsageError, match="at most 20 tags; leave 1 out"):
+        runs.mark("x", map(str, range(21)), "")
+
+
+def test_a_version_of_a_saved_chain_has_a_name(bench: Workbench, read: Chain) -> None:
+    with pytest.raises(UsageError, match="not saved yet"):
+        bench.asking.name_version(replace(read, name="new"), "best")
+    chain = bench.workspace.chain("read")
+    bench.asking.name_version(chain, "best")
+    assert chain_versions.version_name(bench.workspace, "read", chain) == "best"
+    bench.asking.name_version(chain, "")
+    assert chain_versions.version_name(bench.workspace, "read", chain) == ""
+
+
+def test_a_judge_is_asked_about_one_answer(bench: Workbench, read: Chain) -> None:
+    example = bench.workspace.questions("tiny-qa")[0]
+    *_, episode = bench.asking.execute_chain(read, example.question)
+    assert isinstance(episode, Episode)
+    judge = judge_named("rgb-rejection:titan", bench.workspace.llm_mark)
+    judgement = bench.asking.judge(judge, example, episode)
+    assert judgement is not None and judgement.steps
+
+
+def test_a_run_has_the_same_name_in_mlflow_as_on_the_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logged_runs, "log_run", lambda path, **fields: fields["title"])
+    action = {"kind": "retrieve", "template": "{question}", "target": "tiny-bm25"}
+    names = ("read-tiny-qa-20260101-120000", "read-tiny-qa-20260102-120000", "night")
+    for day, (name, k) in enumerate(zip(names, (2, 9, 9)), 1):
+        changed = spec()["spec"]
+        changed["settings"]["chain"] = {
+            "format": "rallebench-chain/1",
+            "name": "read",
+            "actions": [{**action, "k": k}],
+        }
+        make_run(tmp_path / "runs", name, 1, (), spec=changed, created=f"2026-01-0{day}")
+    with closing(Workbench(tmp_path)) as opened:
+        for titles in (["read", "read · k 9", "night"], ["read", "my favourite", "night"]):
+            shown = {row.name: row.title for row in run_list.rows(opened.workspace)}
+            logged = [opened.tracking.log_run(opened.runs.open(name)) for name in names]
+            assert logged == [shown[name] for name in names] == titles
+            opened.runs.rename(names[1], "my favourite")

@@ -11,8 +11,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from project import PROJECT
@@ -58,13 +59,15 @@ def go(page: Any, address: str) -> None:
 def press(page: Any, words: str) -> None:
     """Press the button of the open view, dialog or drawer that has these words."""
     open_part = "dialog[open] button, .drawer:not([hidden]) button, .view:not([hidden]) button"
-    page.locator(open_part).filter(has_text=words).first.click()
+    page.locator(open_part).filter(has_text=words, visible=True).first.click()
 
 
 @contextlib.contextmanager
-def serving(workspace: Path, *flags: str) -> Iterator[str]:
-    """The address of a running page, started like a user's."""
-    (workspace / "llms.json").write_text(json.dumps(SCRIPTED))
+def serving(
+    workspace: Path, *flags: str, models: Mapping[str, Any] = MappingProxyType({})
+) -> Iterator[str]:
+    """The address of a running page, started like a user's; ``models``: entries of ``llms.json``."""
+    (workspace / "llms.json").write_text(json.dumps({**SCRIPTED, **models}))
     (workspace / "chains").mkdir(exist_ok=True)
     (workspace / "chains" / "starter.json").write_text(json.dumps(CHAIN))
     port = free_port()

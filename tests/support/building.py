@@ -19,10 +19,11 @@ def built(
     *,
     encoder: Any = None,
     source: Path | None = None,
+    ids: Path | None = None,
     **recipe: Any,
 ) -> Manifest:
     """The manifest of a new index. ``encoder``: an open one, or its reference; ``recipe``: see ``index_recipe``."""
     reference = encoder if isinstance(encoder, str) else getattr(encoder, "name", "minilm")
     opened = None if isinstance(encoder, str) else encoder
     made_of = index_recipe(corpus, kind, encoder=reference, **recipe)
-    return complete(build_index(indexes, name, made_of, encoder=opened, source=source))
+    return complete(build_index(indexes, name, made_of, encoder=opened, source=source, ids=ids))

@@ -173,6 +173,7 @@ def addresses(page: Page) -> list[str]:
         "runs/compare": "a=first&b=second",
         "data/corpus": "id=hostile",
         "data/index": f"id=hostile&q={quote(TEXT)}",
+        "data/page": f"index=hostile&q={name}0",
     }
     listed = [f"{view}?{own.get(view, f'id={name}')}" for view in page.views]
     return [

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 
-def write_sample(folder: Path, sample: Mapping[str, str]) -> Path:
-    """Write the files of a sample (name → text) below ``folder``; return the path to read, the first part of their
+def write_sample(folder: Path, sample: Mapping[str, str | Callable[[], bytes]]) -> Path:
+    """Write the files of a sample (name → text, or a function that makes the bytes) below ``folder``; return the path to read, the first part of their
     names."""
     tops = set()
-    for name, text in sample.items():
+    for name, content in sample.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content.encode() if isinstance(content, str) else content())
         tops.add(name.split("/")[0])
     assert len(tops) == 1, "the files of a sample lie in one folder"
     return folder / tops.pop()

@@ -111,6 +111,7 @@ RECORDS = tuple(record(*row) for row in QUESTIONS)
 
 def write_lines(path: Path, rows: Iterable[Any]) -> Path:
     """JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     return path
 

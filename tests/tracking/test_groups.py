@@ -36,13 +36,23 @@ def group(runs: list[RunFolder], **changes: Any) -> Group:
     return Group("ks", "sweep", [run.path for run in runs], **more)
 
 
+def put_together(group: Group, workspace: Path, **where: Any) -> str:
+    """The id of the group's parent; runs that are not logged yet are."""
+    return log_group(
+        group,
+        lambda path: log_run(path, workspace=workspace, **where),
+        workspace=workspace,
+        **where,
+    )
+
+
 def test_the_parent_has_the_verdict_the_bests_metrics_and_a_table_and_the_runs_stand_below_it(
     workspace: Path, client: Any, runs: list[RunFolder]
 ) -> None:
-    log_run(runs[1].path, workspace=workspace, waterfall={"right": 2})
-    parent = client.get_run(log_group(group(runs), workspace=workspace))
+    best = client.get_run(log_run(runs[1].path, workspace=workspace))
+    parent = client.get_run(put_together(group(runs), workspace))
     assert (parent.info.run_name, parent.info.status) == ("ks", "FINISHED")
-    assert (parent.data.metrics["em"], parent.data.metrics["waterfall_right"]) == (1.0, 2)
+    assert parent.data.metrics == best.data.metrics != {}
     assert (
         parent.data.tags["mlflow.note.content"]
         == parent.data.tags["rallebench.verdict"]
@@ -65,16 +75,28 @@ def test_the_parent_has_the_verdict_the_bests_metrics_and_a_table_and_the_runs_s
 
 
 def test_a_group_updates_its_parent(workspace: Path, client: Any, runs: list[RunFolder]) -> None:
-    first = log_group(group(runs[:1]), workspace=workspace)
-    assert log_group(group(runs, verdict="Best: k=3."), workspace=workspace) == first
+    first = put_together(group(runs[:1]), workspace)
+    assert put_together(group(runs, verdict="Best: k=3."), workspace) == first
     assert client.get_run(first).data.tags["rallebench.verdict"] == "Best: k=3."
     client.delete_run(first)
-    assert log_group(group(runs), workspace=workspace) != first
+    assert put_together(group(runs), workspace) != first
+
+
+def test_a_run_of_a_group_is_named_by_its_difference_unless_somebody_named_it_in_mlflow(
+    workspace: Path, client: Any, runs: list[RunFolder]
+) -> None:
+    ids = [log_run(run.path, workspace=workspace) for run in runs]
+    client.update_run(ids[1], name="my favourite")
+    labels = {runs[0].name: "k 2", runs[1].name: "k 9"}
+    for _ in range(2):
+        put_together(group(runs, labels=labels), workspace)
+        log_run(runs[0].path, workspace=workspace)
+        assert [client.get_run(one).info.run_name for one in ids] == ["k 2 · ks", "my favourite"]
 
 
 def test_a_group_that_cannot_be_sent_is_a_sentence(workspace: Path, runs: list[RunFolder]) -> None:
     with pytest.raises(BackendError, match="No MLflow server answers at") as raised:
-        log_group(group(runs), workspace=workspace, tracking_uri="http://127.0.0.1:9")
+        put_together(group(runs), workspace, tracking_uri="http://127.0.0.1:9")
     assert "\n" not in str(raised.value)
 
 
@@ -120,12 +142,9 @@ def test_a_sweep_is_one_run_with_its_variants_below_it_and_can_be_sent_again(
     assert ran.code == 1 and "1 of 3 variants failed: llm=misspelt." in ran.last
     swept = json.loads(ran.out)
     parent = parent_named(client, "llms")
-    assert below(client, parent) == {"llms llm=titan", "llms llm=echo"}
+    assert below(client, parent) == {"model titan · llms", "model echo · llms"}
     assert parent.data.tags["rallebench.verdict"] == swept["verdict"]
-    assert (
-        parent.data.metrics["em"] == 0.125
-        and parent.data.metrics["waterfall_right_without_support"] == 1
-    )
+    assert parent.data.metrics["em"] == 0.125
     table = json.loads(
         Path(client.download_artifacts(parent.info.run_id, "variants.json")).read_text("utf-8")
     )
@@ -155,7 +174,7 @@ def test_the_chains_of_a_folder_are_one_run_with_theirs_below_it(
     asked = ("--dataset", "tiny-qa", "--name", "night", "--tracking-uri", default_uri(workspace))
     cli.json("run", "--chain", place / "chains", *asked)
     parent = parent_named(client, "night")
-    assert below(client, parent) == {"night-closed", "night-read", "night-title"}
+    assert below(client, parent) == {"closed · night", "read · night", "title · night"}
     assert (parent.data.tags["rallebench.kind"], parent.data.tags["rallebench.best"]) == (
         "batch",
         "night-title",

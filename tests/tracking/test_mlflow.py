@@ -30,9 +30,12 @@ from run_folders import (
 
 from rallebench.core.errors import BackendError, BadFileError, Hint, UsageError
 from rallebench.core.files import read_json, write_json
-from rallebench.core.report import RunReport
+from rallebench.core.report import ColumnResult, Estimate, RunReport
+from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Note, Reply, Step, ToolCall, UseTool
+from rallebench.core.waterfall import QuestionStage, Waterfall
 from rallebench.engine.cost import run_cost
+from rallebench.engine.metric_choice import DEFAULT_METRICS
 from rallebench.engine.score import stored_cost
 from rallebench.engine.store import REPORT, RunFolder
 from rallebench.tracking import connection, content, database, live
@@ -41,15 +44,16 @@ from rallebench.tracking.content import (
     MAX_CELL,
     MAX_LIST,
     MAX_ROWS,
-    cost_tags,
     cut_note,
     per_question,
 )
 from rallebench.tracking.links import read_link
 from rallebench.tracking.live import WRITER, trace_later
+from rallebench.tracking.metrics import cost_tags, headlines, metrics_table
 from rallebench.tracking.runs import log_run
-from rallebench.tracking.traces import span_content, trace_episode
-from rallebench.tracking.view import VIEW_TAG, address_of_run
+from rallebench.tracking.trace_store import trace_episode
+from rallebench.tracking.traces import span_content
+from rallebench.tracking.view import COLUMNS, VIEW_TAG, address_of_run
 
 NewRun = Callable[..., RunFolder]
 
@@ -76,7 +80,8 @@ def traces_of(client: Any, run_id: str) -> list[Any]:
 def run(workspace: Path, client: Any) -> Any:
     """The run folder "shown", with six questions and one failure, as MLflow's run."""
     folder = make_run(workspace / "runs", "shown")
-    waterfall = {"right": 4, "not_retrieved": 0}
+    placed = tuple(QuestionStage(f"q{i}", "right") for i in (0, 1, 3, 4))
+    waterfall = Waterfall(placed, corpus_known=True)
     where = {"workspace": workspace, "tracking_uri": default_uri(workspace)}
     page = "http://127.0.0.1:7870/"
     return client.get_run(log_run(folder.path, **where, page=page, waterfall=waterfall))
@@ -134,34 +139,68 @@ def test_a_long_template_is_cut_in_the_param_not_in_the_artifact(client: Any, ru
     assert logged(client, run.info.run_id, "templates/action-2.txt") == LONG_TEMPLATE
 
 
-def test_metrics_come_with_intervals_counts_and_where_questions_were_lost(run: Any) -> None:
-    metrics = run.data.metrics
-    expected = {"em": 1.0, "em_low": 0.9, "em_high": 1.1, "em_n": 5}
-    expected |= {"recall_at_5": 1.0, "recall_at_5_n": 5, "n": 6, "n_errors": 1}
-    expected |= {"total_seconds": 12.5, "total_prompt_tokens": 240}
-    expected |= {"waterfall_right": 4, "waterfall_not_retrieved": 0}
-    assert {key: metrics.get(key) for key in expected} == expected
-    assert metrics["sec per query"] == pytest.approx(12.5 / 6)
+def figures(client: Any, run_id: str) -> dict[str, list[Any]]:
+    """Metric → the other cells of its row in the table of all figures."""
+    table = json.loads(logged(client, run_id, "metrics.json"))
+    assert table["columns"] == ["metric", "value", "low", "high", "n", "kind"]
+    return {row[0]: row[1:] for row in table["data"]}
 
 
-def test_every_metric_of_ralle_is_logged_under_its_own_name() -> None:
+def test_the_headlines_are_metrics_and_all_figures_with_intervals_are_a_table(
+    client: Any, run: Any
+) -> None:
+    assert run.data.metrics == {
+        **{"em": 1.0, "recall_at_5": 1.0, "n": 6, "n_errors": 1, "sec per query": 2.0833},
+        **{"total_seconds": 12.5, "total_prompt_tokens": 240, "total_completion_tokens": 18},
+        **{"em_low": 0.9, "em_high": 1.1, "em_n": 5},
+    }
+    table = figures(client, run.info.run_id)
+    assert table["recall@5"] == [1.0, 0.9, 1.1, 5, "score"]
+    assert table["steps"] == [12.0, None, None, None, "count"]
+    assert table["waterfall_right"][0] == 4 and table["waterfall_not_retrieved"][0] == 0
+    assert table["waterfall_corpus_known"] == [1.0, None, None, None, "questions by stage"]
+
+
+DEFAULT = {name: mean(0.5, 10) for name in DEFAULT_METRICS}
+
+
+def test_at_most_twenty_headlines_stand_for_the_usual_metrics() -> None:
+    shown = headlines(read(report(10, 0, **DEFAULT)))
+    assert len(shown) <= 20
+    assert list(shown)[:10] == [
+        *("em", "f1", "accuracy", "rougel", "has_answer", "KILT-f1", "Rprec"),
+        *("recall_at_5", "answer_in_context_at_5", "has_answer_all"),
+    ]
+    assert {column.split("`")[1] for column in COLUMNS if "metrics" in column} <= {
+        *shown,
+        "cost_total_usd",
+    }, "the view of our runs names metrics that are logged"
+
+
+def test_the_deciding_metric_and_a_suites_own_columns_come_first() -> None:
+    own = ColumnResult(ScoreColumn("rejection_rate", "Declined."), Estimate(0.25, n=4), own=True)
+    whole = read(report(4, 0, **DEFAULT))
+    suite = replace(whole, columns=(*whole.columns, own), headline="f1")
+    assert list(headlines(suite))[:3] == ["f1", "rejection_rate", "em"]
+    assert headlines(suite)["f1_n"] == 10
+
+
+def test_every_metric_of_ralle_is_in_the_table_under_its_own_name() -> None:
     downstream = ("accuracy", "em", "f1", "rougel", "has_answer")
-    both = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec"]
-    means = {name: mean(0.5, 10) for name in (*both, "recall@5")}
-    assert {*both, "recall_at_5", "sec per query"} <= content.metrics(
-        read(report(10, 0, **means))
-    ).keys()
+    both = [*downstream, *(f"KILT-{name}" for name in downstream), "Rprec", "recall@5"]
+    table = metrics_table(read(report(10, 0, **{name: mean(0.5, 10) for name in both})), None)
+    assert {*both, "sec per query"} <= {row[0] for row in table.rows}
 
 
 def test_a_mean_per_question_and_a_total_of_the_same_name_do_not_mix() -> None:
-    metrics = content.metrics(read(report(10, 0, seconds=mean(0.3, 10))))
-    assert (metrics["seconds"], metrics["total_seconds"]) == (0.3, 12.5)
+    shown = headlines(read(report(10, 0, seconds=mean(0.3, 10))))
+    assert (shown["seconds"], shown["total_seconds"]) == (0.3, 12.5)
 
 
 def test_a_metric_without_any_score_has_a_count_and_no_value() -> None:
-    metrics = content.metrics(read(report(4, 4, em=mean(None, 0))))
-    assert metrics["em_n"] == 0
-    assert "em" not in metrics
+    shown = headlines(read(report(4, 4, em=mean(None, 0))))
+    assert shown["em_n"] == 0
+    assert "em" not in shown
 
 
 def test_the_run_has_the_times_of_its_benchmark_and_no_path(workspace: Path, run: Any) -> None:
@@ -208,7 +247,7 @@ def test_ralles_files_and_tables_are_artifacts(workspace: Path, client: Any, run
     }
     assert names == {
         *("output.jsonl", "output_reduced.jsonl", "results.json", "config.json", "prompt.txt"),
-        *("run.json", "report.json", "chain.json", "per_question.json"),
+        *("run.json", "report.json", "chain.json", "per_question.json", "metrics.json"),
         *("templates", "templates/action-1.txt", "templates/action-2.txt"),
     }
     assert logged(client, run_id, "output.jsonl") == "content of output.jsonl\n"
@@ -221,7 +260,7 @@ def test_ralles_files_and_tables_are_artifacts(workspace: Path, client: Any, run
     first = ["q0", "Who is number 0?", gold, "Ada Lovelace", "", [], pages, 1.0, 1.0]
     failed = ["q2", "Who is number 2?", gold, "", FAILURE, [], pages, None, None]
     assert (len(table["data"]), table["data"][0], table["data"][2]) == (6, first, failed)
-    shown = [{"path": "per_question.json", "type": "table"}]
+    shown = [{"path": path, "type": "table"} for path in ("metrics.json", "per_question.json")]
     assert json.loads(run.data.tags["mlflow.loggedArtifacts"]) == shown
 
 
@@ -232,7 +271,7 @@ def test_a_table_for_a_browser_is_cut_and_says_so() -> None:
         for i in range(MAX_ROWS + 7)
     ]
     episodes = {str(record["id"]): episode(str(record["id"])) for record in records}
-    rows = cast(list[list[Any]], per_question(records, episodes, []).rows)
+    rows = cast(list[list[Any]], per_question(records, episodes, (), {}).rows)
     assert len(rows) == MAX_ROWS
     assert rows[0][1] == "x" * MAX_CELL + " … (cut: 3,000 characters)"
     assert rows[0][5][-2:] == [f"g{MAX_LIST - 1}", "… (3 more)"]
@@ -306,7 +345,7 @@ def test_a_failed_question_is_a_failed_trace(workspace: Path, client: Any, new_r
     assert client.get_run(run_id).info.status == "FAILED"
 
 
-def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> None:
+def test_a_sample_has_fifty_questions_and_the_first_ten_failures() -> None:
     asked = [episode(f"q{i}", error="broken" if i % 100 == 99 else "") for i in range(3000)]
     episodes = {one.qid: one for one in asked}
     chosen = content.choose_traced(episodes, seed=3)
@@ -317,9 +356,12 @@ def test_a_long_run_has_fifty_sampled_traces_and_its_first_ten_failures() -> Non
         chosen == content.choose_traced(episodes, seed=3) != content.choose_traced(episodes, seed=4)
     )
     assert len(set(chosen)) == len(chosen)
+    assert content.choose_traced(episodes, seed=3, most=5000) == list(episodes)
 
 
-def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_run: NewRun) -> None:
+def test_costs_are_in_the_table_dollars_a_metric_and_prices_params(
+    workspace: Path, client: Any, new_run: NewRun
+) -> None:
     folder = new_run(prices={"my-llm": {"prompt": 1.0, "completion": 2.0}, "other": None})
     scored = folder.report()
     assert scored is not None
@@ -333,9 +375,10 @@ def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_r
         "cost_failed_seconds": 0.25,
         "cost_question_seconds_p95": 1.75,
         "cost_question_seconds_n": 5,
-        "cost_total_usd": pytest.approx(5 * 46e-6),
     }
-    assert {key: run.data.metrics.get(key) for key in expected} == expected
+    table = figures(client, run.info.run_id)
+    assert {key: table[key][0] for key in expected} == expected
+    assert run.data.metrics["cost_total_usd"] == pytest.approx(5 * 46e-6)
     assert (
         run.data.params["prices.my-llm.completion"] == "2.0"
         and run.data.params["prices.other"] == "unknown"
@@ -345,10 +388,12 @@ def test_costs_are_metrics_and_prices_params(workspace: Path, client: Any, new_r
 
 def test_dollars_that_nobody_knows_are_no_metric_and_a_tag_says_for_which_model() -> None:
     unknown = run_cost([episode("q0")], [], {})
-    found = content.metrics(replace(read(report(1, 0)), cost=unknown))
-    assert "cost_total_usd" not in found and found["cost_question_usd_n"] == 0
+    costly = replace(read(report(1, 0)), cost=unknown)
+    assert "cost_total_usd" not in headlines(costly)
+    table = {row[0]: row[1] for row in metrics_table(costly, None).rows}
+    assert "cost_total_usd" not in table and table["cost_question_usd_n"] == 0
     assert cost_tags(unknown) == {"rallebench.cost.usd": "unknown for my-llm (no prices)"}
-    assert cost_tags(None) == {} and content.metrics(read(report(1, 0))), (
+    assert cost_tags(None) == {} and headlines(read(report(1, 0))), (
         "a report of an earlier version has no costs"
     )
 

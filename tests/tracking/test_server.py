@@ -17,6 +17,8 @@ import pytest
 from run_folders import make_run
 
 from rallebench.core.errors import BackendError
+from rallebench.core.files import write_text
+from rallebench.engine.store import SCORES
 from rallebench.tracking import server
 from rallebench.tracking.groups import Group, log_group
 from rallebench.tracking.links import read_link
@@ -132,13 +134,33 @@ def test_a_run_logged_to_the_running_server_is_in_the_workspace_with_its_traces(
     assert sorted(kinds) == [["CHAIN", "RETRIEVER"], *[["CHAIN", "RETRIEVER", "LLM"]] * 2]
 
 
+def test_a_server_gets_the_gold_and_the_scores_through_mlflows_client(
+    workspace: Path, page: UIServer, client: Any
+) -> None:
+    wait(page)
+    folder = make_run(workspace / "runs", "assessed over http", 3, (1,))
+    run_id = log_run(folder.path, workspace=workspace, tracking_uri=page.url)
+    lines = [{"qid": f"q{i}", "metric": "em", "value": 0.5} for i in (0, 2)]
+    write_text(folder.path / SCORES, "".join(json.dumps(line) + "\n" for line in lines))
+    log_run(folder.path, workspace=workspace, tracking_uri=page.url)
+    experiment = client.get_run(run_id).info.experiment_id
+    traces = client.search_traces(locations=[experiment], run_id=run_id)
+    read = {trace.info.tags["rallebench.qid"]: trace.info.assessments for trace in traces}
+    first = {each.name: each for each in read["q0"]}
+    assert set(first) == {"expected_response", "em", "recall@5"}, "once each"
+    assert (first["em"].value, first["em"].run_id) == (0.5, run_id)
+    failed = {each.name: each for each in read["q1"]}
+    assert (failed["em"].value, failed["em"].error.error_code) == (None, "QUESTION_FAILED")
+
+
 def test_a_remote_server_takes_groups_prompts_and_models_too(
     workspace: Path, page: UIServer, client: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     wait(page)
     folder = make_run(workspace / "runs", "remote child", 2, ())
     where = {"workspace": workspace, "tracking_uri": page.url}
-    parent = log_group(Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}]), **where)
+    group = Group("remote", "sweep", [folder.path], rows=[{"em": 1.0}])
+    parent = log_group(group, lambda path: log_run(path, **where), **where)
     link = read_link(folder.path)
     assert link is not None
     child = link.run_id

@@ -1,7 +1,7 @@
 """Checked rows of scholars, publications and coauthors from CSV, JSON or JSON lines.
 
 A folder holds ``scholars``, ``publications`` and ``coauthors`` with one of the endings ``.csv``, ``.json``, ``.jsonl``
-(or gzipped); only the first is needed. A single file is the scholars, or a JSON object of the three lists.
+(or packed); only the first is needed. A single file is the scholars, or a JSON object of the three lists.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source
+from rallebench.core.streams import plain_name, with_packed
 
 TABLE_KINDS = ("scholars", "publications", "coauthors")
-ENDINGS = (".jsonl", ".json", ".csv", ".jsonl.gz", ".csv.gz")
+ENDINGS = (".json", *with_packed(".jsonl", ".csv"))
 
 Row = Mapping[str, Any]
 
@@ -97,7 +98,7 @@ def open_tables(source: Path, problems: Problems) -> Tables:
 
 def _rows(source: Source, kind: str, value: Any) -> Iterator[tuple[int, Row]]:
     """Yield the objects of a file, or of the JSON list ``value``."""
-    name = source.path.name.removesuffix(".gz")
+    name = plain_name(source.path.name)
     if value is None and name.endswith(".json"):
         source.unit, value = "row", read_json(source.path)
     if value is None and name.endswith(".csv"):

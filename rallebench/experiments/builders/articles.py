@@ -22,9 +22,10 @@ from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest, Row, RowsRequest
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, stamps
+from rallebench.core.streams import plain_name, with_packed
 from rallebench.core.types import Json, digest
 from rallebench.corpora.cards import is_imported
-from rallebench.corpora.folder import READERS
+from rallebench.corpora.document_files import SUFFIXES, is_document
 from rallebench.corpora.reading import IMPORTED, corpus_form, read_corpus
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders._source import SourceArticle, SourceReading
@@ -35,7 +36,7 @@ SOURCES = ("auto", "folder", "list", "corpus", "dump", "mediawiki")
 DUMPS = (".xml", ".xml.bz2", ".xml.gz")
 DRAWN = 100
 """Number of articles drawn online if no limit is set."""
-LISTS = (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")
+LISTS = with_packed(".jsonl", ".ndjson")
 
 ID = ("id", "doc_id", "docid", "_id", "pageid", "page_id")
 TITLE = ("title", "headline", "name")
@@ -71,11 +72,11 @@ def articles_at(reference: str, workspace: WorkspaceFolder) -> tuple[str, Path]:
         kind = "dump"
     elif name.endswith(LISTS):
         kind = "list"
-    elif is_file and path.suffix.lower() in READERS:
+    elif is_file and is_document(path):
         kind = "folder"
-    elif is_file and not name.endswith((".tsv", ".csv", ".tab", ".tsv.gz", ".csv.gz")):
+    elif is_file and not plain_name(name).endswith((".tsv", ".csv", ".tab")):
         raise BadFileError(
-            f"{path} is none of the kinds that articles come in: a folder or file of {', '.join(READERS)}, a list (.jsonl), "
+            f"{path} is none of the kinds that articles come in: a folder or file of {', '.join(SUFFIXES)}, a list (.jsonl), "
             "a corpus (.tsv, .csv), a MediaWiki dump (.xml, .xml.bz2).",
             hint=Hint("set", "source=KIND"),
         )

@@ -37,24 +37,10 @@ def read_prompts(maker: str, own: str, fields: Mapping[str, tuple[str, ...]]) ->
 
 YES, NO = ("true", "yes", "是", "是的"), ("false", "no", "否", "不是")
 _QUOTES = "\"'“”‘’«»「」`*_ \t"
-_DECLINED = re.compile(
-    r"\b(?:do(?:es)? ?n[o']t|cannot|can't|can ?not|unable to) (?:know|answer|say|tell|find|have|provide)|\b(?:is |am )?(?:not (?:known|sure|aware)|unknown)\b"
-    r"|不知道|不清楚|无法回答|未知",
-    re.IGNORECASE,
-)
 _NUMBER = re.compile(r"^\s*(?:[-*•]|\(?\d+[.):]|Q(?:uestion)?\s*\d*\s*[:.)])\s*")
 _GREETING = re.compile(r"^(?:sure|certainly|of course|okay)\s*[!,.:]\s*", re.IGNORECASE)
 _HEADING = re.compile(r"^[^?:]{0,80}\bquestions?\b[^?:]{0,30}:\s*(?=\S)", re.IGNORECASE)
 """Numbering at the beginning of a line with a question."""
-
-
-def declined(text: str) -> bool:
-    """Return whether an answer is a refusal.
-
-    >>> declined("I don't know."), declined("That is not known to me."), declined("She knows his name better than Ada."), declined("")
-    (True, True, False, True)
-    """
-    return not text.strip() or bool(_DECLINED.search(text.replace("’", "'")))
 
 
 def parse_fields(reply: Reply, name: str) -> Mapping[str, Any]:

@@ -21,6 +21,8 @@ from rallebench.core.settings import check_values, fill
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Episode, Example, Hit, Outcome, Passage, Reply, Retrieve, Step
 from rallebench.datasets.reading import read_questions
+from rallebench.engine.clusters import find_clusters
+from rallebench.engine.statistics import means
 from rallebench.experiments import EXPERIMENTS
 from rallebench.experiments.tradeoff.measurements import (
     ExactJob,
@@ -163,7 +165,16 @@ def _points(
     lines = yield MeasureRequest(name, f"{PROGRAMS}.probe", object_json(probe))
     nearest = neighbours.nearest
     measured = [fill(Measurement, line) for line in lines]
-    qualities = [_quality(line.pages, examples, k) for line in measured]
+    scored = [
+        _means(
+            {
+                **({} if nearest is None else {"recall": _recalls(line.docs, nearest, k)}),
+                **_qualities(line.pages, examples, k),
+            },
+            examples,
+        )
+        for line in measured
+    ]
     return [
         Point(
             index=name,
@@ -171,9 +182,10 @@ def _points(
             knobs=line.knobs,
             k=k,
             n=len(examples),
-            recall=None if nearest is None else _recall(line.docs, nearest, k),
-            quality=quality,
-            n_gold=n_gold,
+            recall=None if nearest is None else values.pop("recall", 0.0),
+            quality=values,
+            intervals=intervals,
+            n_gold=sum(any(example.gold.provenance) for example in examples),
             single_ms=line.single_ms,
             batch_ms=line.batch_ms,
             encode_ms=neighbours.encode_ms,
@@ -182,7 +194,7 @@ def _points(
             build_seconds=manifest.seconds if manifest else 0.0,
             passages=manifest.passages if manifest else 0,
         )
-        for line, (quality, n_gold) in zip(measured, qualities)
+        for line, (values, intervals) in zip(measured, scored)
     ]
 
 
@@ -209,31 +221,46 @@ def _check(
                 check_values(f"index kind {kind!r}", form, {name: value}, noun="search setting")
 
 
-def _recall(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> float:
-    """The mean share of the exact k nearest passages among the retrieved ``ids``."""
-    shares = [
-        min(1.0, len(set(exact).intersection(hits)) / min(k, len(exact)))
+Column = Sequence["float | None"]
+"""A value per question, None if it does not count."""
+
+
+def _means(
+    columns: Mapping[str, Column], examples: Sequence[Example]
+) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
+    """(means, 95 % intervals over articles) of the columns; without those that score no question."""
+    clusters = find_clusters(examples).labels([example.question.qid for example in examples])
+    estimates = means(columns, clusters, dict.fromkeys(columns, (0.0, 1.0)))
+    values = {name: mean.value for name, mean in estimates.items() if mean.value is not None}
+    intervals = {
+        name: (mean.low, mean.high)
+        for name, mean in estimates.items()
+        if mean.low is not None and mean.high is not None
+    }
+    return values, intervals
+
+
+def _recalls(ids: Sequence[Sequence[str]], nearest: Sequence[Sequence[str]], k: int) -> Column:
+    """Each question's share of the exact k nearest passages among the retrieved ``ids``."""
+    return [
+        min(1.0, len(set(exact).intersection(hits)) / min(k, len(exact))) if exact else None
         for hits, exact in zip(ids, nearest)
-        if exact
     ]
-    return sum(shares) / len(shares) if shares else 0.0
 
 
-def _quality(
+def _qualities(
     pages: Iterable[Sequence[str]], examples: Sequence[Example], k: int
-) -> tuple[dict[str, float], int]:
-    """(means over the questions with gold pages for the metrics allowed by k, number of these questions)."""
+) -> dict[str, Column]:
+    """The metrics allowed by k of every question with gold pages."""
     names = [name for name, least in QUALITY.items() if least <= k]
-    values: dict[str, list[float]] = {name: [] for name in names}
-    count = 0
+    values: dict[str, list[float | None]] = {name: [] for name in names}
     for page_ids, example in zip(pages, examples):
-        if any(example.gold.provenance):
-            count += 1
-            passages = (Passage(str(rank), "", page_id=page) for rank, page in enumerate(page_ids))
-            hits = tuple(Hit(passage, -rank) for rank, passage in enumerate(passages))
-            step = Step(Retrieve("", example.question.text, k), Reply("", hits))
-            episode = Episode(example.question.qid, "chain", (step,), Outcome(""))
-            for name in names:
-                values[name].append(METRICS[name](episode, example.gold) or 0.0)
-    means = {name: sum(of_name) / count for name, of_name in values.items()} if count else {}
-    return means, count
+        passages = (Passage(str(rank), "", page_id=page) for rank, page in enumerate(page_ids))
+        hits = tuple(Hit(passage, -rank) for rank, passage in enumerate(passages))
+        step = Step(Retrieve("", example.question.text, k), Reply("", hits))
+        episode = Episode(example.question.qid, "chain", (step,), Outcome(""))
+        scored = any(example.gold.provenance)
+        for name in names:
+            value = METRICS[name](episode, example.gold) or 0.0 if scored else None
+            values[name].append(value)
+    return dict(values)

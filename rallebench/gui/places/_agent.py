@@ -61,7 +61,8 @@ class AgentForm:
 def register(page: Page) -> None:
     """Register this mode's views and actions."""
     page.view("build/agent", open_agent)
-    page.actions("agent", choose, run, stop, edit, continue_, keep, benchmark)
+    page.actions("agent", choose, reads=True)
+    page.actions("agent", run, stop, edit, continue_, keep, benchmark)
 
 
 def window_episode(page: Page, event: Event) -> EpisodeState | None:
@@ -73,10 +74,10 @@ def window_episode(page: Page, event: Event) -> EpisodeState | None:
 
 
 def window_form(page: Page, event: Event) -> AgentForm:
-    """Return the form of this window; a new form has a model that can act, if the workspace has any."""
+    """Return the form of this window; a new form has a model that can act: that of the chain in Build, else the first."""
 
     def new_form() -> AgentForm:
-        llms = list(page.workspace.llms())
+        llms = [*window_bench(page, event).chain.llms[-1:], *page.workspace.llms()]
         can_act = (name for name in llms if not page.workbench.asking.copies(name))
         return AgentForm(next(can_act, llms[0]))
 
@@ -144,7 +145,9 @@ def draw(page: Page, event: Event) -> Markup:
         "Workflow", "workflow", list(about), workflow, about[workflow], more=change
     )
     if agents.needs_environment(workflow):
-        parts += form.chooser("Environment", "env", agents.environments(), env, more=change)
+        parts += form.chooser(
+            "Environment", "env", agents.environments(page.workspace), env, more=change
+        )
     parts += form.chooser("Model", "llm", list(page.workspace.llms()), llm, more=change)
     if page.workbench.asking.copies(llm):
         parts += html.warning(CANNOT_ACT.format(llm=llm)) + html.link(

@@ -180,7 +180,9 @@ def window_bench(page: Page, event: Event) -> Bench:
 
 
 def prepare(page: Page) -> None:
-    """Start importing the libraries that the chain of a new window needs."""
+    """Start importing the libraries that the chain of a new window needs; a read-only page runs none."""
+    if page.read_only:
+        return
     with suppress(RalleError):  # the window reports the error
         chain = page.workspace.chain(DEFAULT_CHAIN)
         loads = [(name, "language model") for name in chain.llms]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -99,8 +99,8 @@ def summaries(chain: Chain) -> Patch:
     return Patch({f"what-{i}": escape(summary(action)) for i, action in enumerate(chain.actions)})
 
 
-def editor(workbench: Workbench, action: Action, index: int) -> Markup:
-    """Draw the fields of an action; its template may use the outputs of earlier actions."""
+def editor(workbench: Workbench, action: Action, index: int, state: str) -> Markup:
+    """Draw the fields of an action; its template may use the outputs of earlier actions. ``state``: the line below it."""
     key, space = f"a{index}_", workbench.workspace
     pair, title = Markup(), "Text"
     if action.kind == "retrieve":
@@ -112,19 +112,37 @@ def editor(workbench: Workbench, action: Action, index: int) -> Markup:
         pair = form.chooser("Model", f"{key}target", names, action.target, blank="Choose one")
         pair += _number(action, key, "max_tokens")
     hint = escape(HINTS.get(action.dialect, ""))
-    more = Markup(' class="mono" id="{}template" spellcheck="false" placeholder="{}"').format(
-        key, hint
-    )
-    earlier = [f"{{response[{i}]}} {{documents[{i}]}}" for i in range(index)]
-    words = " ".join(["{question}", *earlier, "{history}"]).split()
-    names_used = Markup(" ").join(Markup("<code>{}</code>").format(word) for word in words)
+    names = variables(index)
+    written = Markup(" ").join(Markup("<code>{{{}}}</code>").format(name) for name in names)
+    more = Markup(
+        ' class="mono" id="{}template" spellcheck="false" placeholder="{}" data-variables="{}"'
+    ).format(key, hint, json.dumps(names))
     return (
         form.hidden_fields(**{f"{key}kind": action.kind})
         + (Markup('<div class="field-pair">{}</div>').format(pair) if pair else Markup())
-        + form.area(f"{key}template", title, action.template, 2, more)
-        + Markup('<small class="names">Variables {}</small>').format(names_used)
+        + Markup('<div class="with-editor">{}</div>').format(
+            form.area(f"{key}template", title, action.template, 2, more)
+        )
+        + Markup(
+            '<div class="below-template"><small class="names">Variables {}</small>'
+            '<div class="template-state" id="{}state">{}</div></div>'
+        ).format(written, key, state)
         + html.fold("More settings", _more(action, key), id=f"{key}more")
     )
+
+
+def variables(index: int) -> list[str]:
+    """Return the variables that the template of an action may use, each as it is written there.
+
+    >>> variables(1)
+    ['question', 'response[0]', 'prompt[0]', 'documents[0]', 'wiki_id_title[0]', 'history']
+    """
+    earlier = [
+        f"{name}[{i}]"
+        for i in range(index)
+        for name in ("response", "prompt", "documents", "wiki_id_title")
+    ]
+    return ["question", *earlier, "history"]
 
 
 def _number(action: Action, key: str, name: str) -> Markup:
@@ -160,6 +178,7 @@ def draw(
     chain: Chain,
     outputs: Mapping[int, str],
     gists: Mapping[int, str],
+    states: Sequence[str],
     opened: int | None = None,
 ) -> Markup:
     """Draw all actions, one line each; a line opens to show the action's fields and output."""
@@ -175,17 +194,16 @@ def draw(
         )
         head = Markup(
             '<b class="no">{}</b><strong>{}</strong><span class="what" id="what-{}">{}</span>'
-            '<span class="gap"></span><span class="gist" id="gist-{}">{}</span>{}'
-        ).format(
-            index + 1, KINDS[action.kind], index, summary(action), index, gists.get(index, ""), menu
-        )
+            '<span class="gap"></span><span class="gist" id="gist-{}">{}</span>'
+        ).format(index + 1, KINDS[action.kind], index, summary(action), index, gists.get(index, ""))
         body = Markup('<div class="edit">{}</div><div class="out" id="out-{}">{}</div>').format(
-            editor(workbench, action, index), index, outputs.get(index, "")
+            editor(workbench, action, index, states[index]), index, outputs.get(index, "")
         )
         opens = Markup(" open") if index == opened else html.NOTHING
         rows += Markup(
-            '<details class="act" id="act-{}"{}><summary>{}</summary><div class="body">{}</div></details>'
-        ).format(index, opens, head, body)
+            '<div class="act-row"><details class="act" id="act-{}"{}><summary>{}</summary>'
+            '<div class="body">{}</div></details>{}</div>'
+        ).format(index, opens, head, body, menu)
     full = count >= MAX_ACTIONS
     more = Markup().join(
         html.button(f"+ {label}", "build.add", kind="dashed", disabled=full, add=kind)

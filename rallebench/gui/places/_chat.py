@@ -4,83 +4,44 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from contextlib import suppress
 
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
-from rallebench.core.numbers import plural
 from rallebench.core.stopping import stop_of_thread
 from rallebench.core.types import Chain, Episode, Example, Gold
 from rallebench.gui import form, html, panels
 from rallebench.gui.addresses import QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
-from rallebench.gui.html import attributes
 from rallebench.gui.patches import NO_CHANGE, Meanwhile, PageEvent, Patch
-from rallebench.gui.places._bench import PAUSE, window_bench
+from rallebench.gui.places import _chat_marks
+from rallebench.gui.places._bench import PAUSE, Bench, saved_chain, window_bench
 from rallebench.gui.places._chain import summary
-from rallebench.gui.places._chat_turn import sources_html, turns_html
-from rallebench.gui.places._one import MODES, columns
+from rallebench.gui.places._chat_list import conversation_list, talk_head
+from rallebench.gui.places._chat_state import event_turn, open_talk, save_talks, window_chats
+from rallebench.gui.places._chat_turn import cited_page, sources_html, turns_html
+from rallebench.gui.places._one import MODES, chain_choice, columns, header
+from rallebench.gui.places._pages import show_page
 from rallebench.gui.wording import on_page
-from rallebench.render.numbers import moment, text
-from rallebench.services import stored_conversations
+from rallebench.render.numbers import text
 from rallebench.services.conversations import Talk, Turn
 from rallebench.views import chain_forms
 from rallebench.views.verdicts import DEPTH, verdict
 
 BOTTOM = Patch(event=PageEvent("rb-bottom"))
 """Patch that scrolls to the last turn."""
-NEW_DATASET = "my-chat-questions"
 
 
 def register(page: Page) -> None:
     """Register this mode's views and actions."""
     page.view("build/chat", open_chat)
-    page.actions("chat", send, regenerate, edit, resend, branch, new, delete, choose, stop)
-    page.actions("chat", sources, open_in_build, keep, save)
-
-
-@dataclass
-class Chats:
-    """The conversations of a window, newest first, at least one. ``dataset``: the dataset to which a question was
-    last saved.
-    """
-
-    talks: list[Talk]
-    opened: int = 0
-    dataset: str = ""
-
-    @property
-    def talk(self) -> Talk:
-        """The open conversation."""
-        return self.talks[min(self.opened, len(self.talks) - 1)]
-
-
-def window_chats(page: Page, event: Event) -> Chats:
-    """Return the conversations of this window; earlier sessions are read from disk."""
-    workspace, window = page.workspace, event.session.window
-    return event.session.state(
-        Chats, lambda: Chats(stored_conversations.load(workspace, window) or [Talk()])
+    page.actions(
+        "chat", branch, choose, choose_chain, add_history, sources, open_in_build, reads=True
     )
-
-
-def open_talk(page: Page, event: Event) -> Talk:
-    """Return the open conversation."""
-    return window_chats(page, event).talk
-
-
-def event_turn(page: Page, event: Event) -> Turn:
-    """Return the turn of an event. Raises UsageError."""
-    return open_talk(page, event).turn(event.whole("index") or 0)
-
-
-def save_talks(page: Page, event: Event) -> None:
-    """Save the conversations of this window for the next session."""
-    workspace = page.workspace
-    talks = window_chats(page, event).talks
-    stored_conversations.save(workspace, event.session.window, talks)
+    page.actions("chat", send, regenerate, edit, resend, new, delete, stop)
+    _chat_marks.register(page)
 
 
 # the view
@@ -98,26 +59,32 @@ def open_chat(page: Page, event: Event) -> Iterator[Patch]:
 
 def draw_parts(page: Page, event: Event) -> Patch:
     """Draw the list of conversations, the open conversation, and the sources of its last answer."""
-    chain, talk = window_bench(page, event).chain, open_talk(page, event)
-    switch, actions = html.segments(MODES, "#/build/chat"), " → ".join(map(summary, chain.actions))
+    bench, talk = window_bench(page, event), open_talk(page, event)
     field = Markup(
         '<textarea name="text" id="chat-text" rows="1" aria-label="Your question" placeholder="Your question; Enter sends it, Shift Enter begins a line" data-on="enter" data-do="chat.send" autofocus></textarea>'
     )
-    about = Markup('<p class="note how">{}</p>').format(how(page, chain))
     body = columns(
-        Markup('{}<span class="note status">{}</span>{}{}').format(
-            switch,
-            f"{chain.name}: {actions}",
-            deletion(page, event),
+        bar(bench),
+        Markup(
+            '<div class="start"><div id="chat-chain" class="stack">{}</div>{}'
+            '<div class="convs" id="chat-list">{}</div></div>'
+        ).format(
+            chain_choice(page, bench),
             html.button("New conversation", "chat.new"),
+            conversation_list(page, event),
         ),
         Markup(
-            '<div class="start"><h5>Conversations</h5><div class="convs" id="chat-list">{}</div></div>'
-        ).format(conversations(page, event)),
-        Markup(
-            '<div class="mid talk">{}<div class="turns" id="turns" aria-live="polite">{}</div>'
-            '<div class="send" data-form data-problems>{}<span id="chat-buttons">{}</span></div></div>'
-        ).format(about, turns_html(page, talk), field, send_button(talk)),
+            '<div class="mid talk"><div class="talk-head" id="chat-head">{}</div>'
+            '<div class="turns" id="turns" aria-live="polite">{}</div>'
+            '<div class="send" data-form data-problems><div class="send-row">{}<span id="chat-buttons">{}</span></div>'
+            '<p class="note how" id="chat-how">{}</p></div></div>'
+        ).format(
+            talk_head(talk),
+            turns_html(page, talk),
+            field,
+            send_button(talk),
+            how(page, bench.chain),
+        ),
         Markup(
             '<div class="side" id="chat-side" role="region" aria-label="Sources">{}</div>'
         ).format(sources_html(talk.last)),
@@ -125,12 +92,29 @@ def draw_parts(page: Page, event: Event) -> Patch:
     return Patch({"v-build-chat": body})
 
 
+def bar(bench: Bench) -> Markup:
+    """Draw the mode switch, the chain in a line, and the actions on it."""
+    actions = " → ".join(map(summary, bench.chain.actions))
+    return Markup(
+        '{}<span class="note status" id="chat-status" title="{}">{}</span>{}{}{}{}'
+    ).format(
+        html.segments(MODES, "#/build/chat"),
+        actions,
+        actions,
+        html.button("Versions", "versions.show", kind="quiet"),
+        html.button("Code", "code.show", kind="quiet"),
+        html.button("Save", "versions.save", save=""),
+        html.button("Run on a dataset", "build.benchmark"),
+    )
+
+
 def parts(page: Page, event: Event) -> Patch:
     """Draw everything except the input field, which keeps its text during an answer."""
     talk = open_talk(page, event)
     return Patch(
         {
-            "chat-list": conversations(page, event),
+            "chat-list": conversation_list(page, event),
+            "chat-head": talk_head(talk),
             "turns": turns_html(page, talk),
             "chat-buttons": send_button(talk),
             "chat-side": sources_html(talk.last),
@@ -145,49 +129,40 @@ def send_button(talk: Talk) -> Markup:
     return html.button("Send", "chat.send", kind="primary")
 
 
-def how(page: Page, chain: Chain) -> str:
+def how(page: Page, chain: Chain) -> Markup:
     """Describe the chain in one line: whether it quotes or writes, and how it handles follow-up questions."""
     asking, writes = page.workbench.asking, ""
-    if chain.llms and asking.copies(chain.llms[-1]):
+    is_copying = bool(chain.llms) and asking.copies(chain.llms[-1])
+    if is_copying:
         writes = f"{chain.llms[-1]} quotes: it copies a few words from the passages or declines, and writes nothing of its own. "
     if "history" in chain_forms.variables(chain):
-        return f"{writes}The chain reads the earlier turns by {{history}}."
+        return Markup("{}The chain reads the earlier turns by {{history}}.").format(writes)
     rewriter = asking.rewriter(chain).llm
+    follow_up = "A follow-up question is searched for with the names of the questions before it."
     if rewriter:
-        return f"{writes}{rewriter} rewrites a follow-up question so that it stands alone."
+        follow_up = f"{rewriter} rewrites a follow-up question so that it stands alone."
+    add = Markup()
+    if not is_copying and chain_forms.history_place(chain) is not None:
+        add = html.button("Add {history} to the prompt", "chat.add_history", kind="link")
+    return Markup("{}{} {}").format(writes, follow_up, add)
+
+
+def choose_chain(page: Page, event: Event) -> Patch:
+    """Use another saved chain from the next question on; Undo in Build returns to an edited one."""
+    bench = window_bench(page, event)
+    bench.edit(saved_chain(page, bench, event.text("chain")))
+    return header(page, bench) | draw_parts(page, event)
+
+
+def add_history(page: Page, event: Event) -> Patch:
+    """Put the earlier turns before the prompt of the last model; Undo in Build removes them."""
+    bench = window_bench(page, event)
+    bench.edit(chain_forms.with_history(bench.chain))
     return (
-        f"{writes}A follow-up question is searched for with the names of the questions before it."
+        header(page, bench)
+        | draw_parts(page, event)
+        | Patch(say="The prompt begins with {history}.")
     )
-
-
-def deletion(page: Page, event: Event) -> Markup:
-    """Draw the button that deletes the open conversation; "" before its first turn."""
-    turns = open_talk(page, event).turns
-    if not turns:
-        return Markup()
-    sure = f"Delete this conversation of {plural(len(turns), 'turn')}? Nothing brings it back."
-    return html.button("Delete", "chat.delete", kind="quiet", confirm=sure, confirm_verb="Delete")
-
-
-def conversations(page: Page, event: Event) -> Markup:
-    """Draw the list on the left."""
-    rows, opened = Markup(), open_talk(page, event)
-    for index, talk in enumerate(window_chats(page, event).talks):
-        path = talk.path
-        title = path[0].question if path else "New conversation"
-        on = "on" if talk is opened else ""
-        began = moment(datetime.fromtimestamp(talk.began))
-        rows += Markup(
-            '<button type="button" class="conv {}"{}>{}<br><small>{} · {}</small></button>'
-        ).format(
-            on,
-            attributes(do="chat.choose", index=index),
-            title[:80],
-            began,
-            plural(len(path), "turn"),
-        )
-    workspace, window = page.workspace, event.session.window
-    return rows + html.note(stored_conversations.damage_note(workspace, window))
 
 
 # asking
@@ -231,8 +206,9 @@ def begin_turn(
     """Start a turn. A refusal is raised immediately and does not affect an answer in progress."""
     chain, talk = window_bench(page, event).chain, open_talk(page, event)
     turn = talk.ask(page.workbench.asking, chain, question, before)
-    save_talks(page, event)
-    return stream_turn(page, event, talk, turn, fresh, draw_parts(page, event) | BOTTOM | more)
+    saved = save_talks(page, event)
+    first = draw_parts(page, event) | BOTTOM | more | saved
+    return stream_turn(page, event, talk, turn, fresh, first)
 
 
 def stream_turn(
@@ -259,8 +235,8 @@ def stream_turn(
             turn.error, turn.state = on_page(error), "failed"
     finally:
         turn.state = "stopped" if turn.state == "running" else turn.state
-        save_talks(page, event)
-    yield parts(page, event) | BOTTOM
+        saved = save_talks(page, event)
+    yield parts(page, event) | BOTTOM | saved
 
 
 def waiting(page: Page, talk: Talk, turn: Turn) -> Meanwhile:
@@ -308,8 +284,8 @@ def delete(page: Page, event: Event) -> Patch:
     talks.remove(talk)
     if not talks:
         talks.append(Talk())
-    save_talks(page, event)
-    return draw_parts(page, event)
+    saved = save_talks(page, event)
+    return draw_parts(page, event) | saved
 
 
 def choose(page: Page, event: Event) -> Patch:
@@ -319,11 +295,13 @@ def choose(page: Page, event: Event) -> Patch:
 
 
 def sources(page: Page, event: Event) -> Patch:
-    """Show the sources of an answer, or the cited passage with the quoted span."""
-    cite = event.whole("cite")
-    return Patch(
-        {"chat-side": sources_html(event_turn(page, event), cite)}, event=PageEvent("rb-cited")
-    )
+    """Show the sources of an answer; for a citation, open the page of the passage at the cited span, too."""
+    cite, turn = event.whole("cite"), event_turn(page, event)
+    side = Patch({"chat-side": sources_html(turn, cite)})
+    address = None if cite is None else cited_page(turn, cite)
+    with suppress(RalleError):  # the passages of a server, or of a deleted index, have no page here
+        side |= show_page(page, address) if address else NO_CHANGE
+    return side | Patch(event=PageEvent("rb-cited"))
 
 
 # to other places
@@ -357,37 +335,3 @@ def open_in_build(page: Page, event: Event) -> Patch:
             ),
         )
     return Patch(go=QuestionAddress(set=bench.dataset, ask=question.text).href) | words
-
-
-def keep(page: Page, event: Event) -> Patch:
-    """Ask for the dataset, gold answers and gold pages."""
-    turn = event_turn(page, event)
-    own = page.workspace.own_datasets()
-    name = window_chats(page, event).dataset or (own[0] if own else NEW_DATASET)
-    about = "A dataset of this workspace, or a new name."
-    body = form.text("dataset", "Dataset", name, about=about, offers=own)
-    body += form.area("question", "Question, as it stands alone", turn.standalone, rows=2)
-    body += form.area("answers", "Right answers, one a line", turn.answer.strip(), rows=3)
-    titles = {hit.passage.page_id: hit.passage.title for hit in turn.sources if hit.passage.page_id}
-    cited = {
-        turn.sources[citation.number - 1].passage.page_id
-        for sentence in turn.cited_sentences
-        for citation in sentence.citations
-    }
-    if titles:
-        pages = [(page_id, title or page_id) for page_id, title in titles.items()]
-        body += form.checks("page", pages, cited, "Pages that hold the answer")
-    title, label = "Save the question to a dataset", "Save the question"
-    return panels.ask(title, body, label, "chat.save", index=turn.number)
-
-
-def save(page: Page, event: Event) -> Patch:
-    """Add the question to the dataset."""
-    titles = {hit.passage.page_id: hit.passage.title for hit in event_turn(page, event).sources}
-    pages = {page_id: titles.get(page_id, "") for page_id in event.many("page")}
-    name, answers = event.text("dataset"), event.text("answers").splitlines()
-    count = page.workbench.data.add_question(
-        name, event.text("question"), answers, pages, source="chat"
-    )
-    window_chats(page, event).dataset = name
-    return Patch(dialog="", say=f"Saved in {name}, which holds {plural(count, 'question')} now.")

@@ -6,14 +6,18 @@ import re
 
 from markupsafe import Markup
 
+from rallebench.core.declining import declines
+from rallebench.core.numbers import plural
 from rallebench.core.types import Gold
 from rallebench.gui import figures, html
+from rallebench.gui.addresses import DatasetAddress, PageAddress
+from rallebench.gui.answers import Place
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.markdown import safe_markdown
-from rallebench.gui.places._steps import Place, article, folds, price, tokens
+from rallebench.gui.places._steps import article, folds, price, tokens
 from rallebench.services.citations import HOW, Citation
-from rallebench.services.conversations import Talk, Turn
+from rallebench.services.conversations import Mark, Talk, Turn
 
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Private-use characters, which no text contains; they enclose citation numbers until the answer is HTML."""
@@ -30,7 +34,7 @@ def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
     """Draw a turn: question, search query, answer with citations, steps, buttons."""
     answer, end = Markup(), Markup()
     if turn.state == "done":
-        answer, end = answer_html(turn), remark(talk, turn)
+        answer, end = html.copyable(answer_html(turn)), remark(talk, turn)
     elif turn.answer:
         answer = safe_markdown(turn.answer)
     elif turn.state == "running":
@@ -42,10 +46,18 @@ def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
     over = turn.state != "running"
     steps = steps_fold(page, turn) if over and (turn.steps or turn.rewriting) else Markup()
     return Markup(
-        '<section class="turn" id="t{}"><h4 dir="auto">{}</h4>{}<div class="said" dir="auto">{}</div>{}{}'
-        '<div class="row">{}</div></section>'
+        '<section class="turn {}" id="t{}"><h4 dir="auto">{}</h4>{}<div class="said md" dir="auto">{}</div>{}{}'
+        '{}<div class="row">{}</div></section>'
     ).format(
-        turn.number, turn.question, search_query(turn), answer, end, steps, buttons(talk, turn)
+        turn.mark,
+        turn.number,
+        turn.question,
+        search_query(turn),
+        answer,
+        end,
+        correction_html(turn),
+        steps,
+        buttons(talk, turn),
     )
 
 
@@ -62,15 +74,48 @@ def search_query(turn: Turn) -> Markup:
 
 
 def buttons(talk: Talk, turn: Turn) -> Markup:
-    """Draw the actions of a turn, and links to its other branches."""
+    """Draw the marks and actions of a turn, and links to its other branches."""
     number = turn.number
-    row = branches(talk, turn) + html.button("Sources", "chat.sources", kind="quiet", index=number)
+    row = html.button("Sources", "chat.sources", kind="quiet", index=number)
     if turn.state == "running":
-        return row
+        return branches(talk, turn) + row
+    marks = mark_button(turn, "right", "✓ Right") + mark_button(turn, "wrong", "✕ Wrong")
+    marks += html.button("Save as question", "chat.keep", index=number)
     row += html.button("Regenerate", "chat.regenerate", kind="quiet", index=number)
     row += html.button("Edit", "chat.edit", kind="quiet", index=number)
     row += html.button("Open in Build", "chat.open_in_build", kind="quiet", index=number)
-    return row + html.button("Save to a dataset", "chat.keep", kind="quiet", index=number)
+    return Markup(
+        '<span class="marks" role="group" aria-label="Was it right?">{}</span>{}{}'
+    ).format(marks, branches(talk, turn), row)
+
+
+def mark_button(turn: Turn, mark: Mark, label: str) -> Markup:
+    """Draw the button that marks an answer, or removes the mark; its key is the first letter of the mark."""
+    on, key = turn.mark == mark, mark[:1]
+    data = attributes(do=f"chat.{mark}", index=turn.number, key=key)
+    return Markup(
+        '<button type="button" class="{}" aria-pressed="{}" title="{}"{}>{}</button>'
+    ).format(f"{mark} on" if on else mark, str(on).lower(), f"Key {key.upper()}", data, label)
+
+
+def correction_html(turn: Turn) -> Markup:
+    """Draw the right answers that a person gave, and the dataset that holds them; "" without them."""
+    gold = turn.correction
+    if gold is None or not gold.answers:
+        return Markup()
+    answers = Markup(" · ").join(
+        Markup("<mark>{}</mark>").format(answer) for answer in gold.answers
+    )
+    tags = Markup(" ").join(
+        Markup('<em class="tag gold" dir="auto">{}</em>').format(title or page_id)
+        for page_id, title in gold.pages.items()
+    )
+    saved = Markup()
+    if gold.dataset:
+        place = DatasetAddress(id=gold.dataset, find=gold.question[:60]).href
+        saved = Markup("saved in {}").format(html.link(gold.dataset, place))
+    facts = html.join_facts_html(answers, tags, saved)
+    return Markup('<p class="note correction" dir="auto">Right answer: {}</p>').format(facts)
 
 
 def branches(talk: Talk, turn: Turn) -> Markup:
@@ -130,6 +175,8 @@ def remark(talk: Talk, turn: Turn) -> Markup:
     """Return a caveat for the reader if the answer is empty, uncached or unsupported."""
     if not turn.answer.strip():
         return html.note("The answer is empty.")
+    if declines(turn.answer):
+        return html.note("This is the same answer as before." if talk.repeats(turn) else "")
     words = []
     sentences = [sentence for sentence in turn.cited_sentences if sentence.text.strip()]
     unmarked = sum(not sentence.citations for sentence in sentences)
@@ -157,11 +204,28 @@ def steps_fold(page: Page, turn: Turn) -> Markup:
     return html.fold("Steps", inside, gist=facts, id=f"turn-{turn.number}")
 
 
+def listed_citations(turn: Turn) -> list[Citation]:
+    """Return the citations of an answer in the order of their marks."""
+    return [citation for sentence in turn.cited_sentences for citation in sentence.citations]
+
+
+def cited_page(turn: Turn, cite: int) -> PageAddress | None:
+    """Return the page of a citation at its span; None if there is none."""
+    citations = listed_citations(turn)
+    if not 0 <= cite < len(citations):
+        return None
+    citation = citations[cite]
+    hit = turn.sources[citation.number - 1]
+    at = "{}-{}".format(*citation.place) if citation.place else ""
+    index = turn.find_retriever(hit)
+    return PageAddress(index, q=hit.passage.doc_id, at=at) if index else None
+
+
 def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
     """Draw the sources of an answer with the cited spans; the chosen citation is scrolled into view."""
     if turn is None or (turn.state == "running" and not turn.sources):
         return html.empty("The sources of an answer appear here.")
-    citations = [citation for sentence in turn.cited_sentences for citation in sentence.citations]
+    citations = listed_citations(turn)
     chosen = citations[cite] if cite is not None and 0 <= cite < len(citations) else None
     rows = Markup()
     for number, hit in enumerate(turn.sources, 1):
@@ -172,8 +236,11 @@ def sources_html(turn: Turn | None, cite: int | None = None) -> Markup:
         kinds = "" if chosen is None else "cited" if chosen.number == number else "far"
         cited = number in {citation.number for citation in citations}
         tag = Markup('<em class="tag good">cited</em>') if cited else Markup()
-        rows += article(number, hit, marks, tag, kinds)
-    head = html.heading("Sources", f"of “{cut(turn.question)}”", first=True)
+        rows += article(number, hit, marks, tag, kinds, turn.find_retriever(hit))
+    pages = len({hit.passage.page_id or hit.passage.doc_id for hit in turn.sources})
+    counts = f"{plural(len(turn.sources), 'passage')}, {plural(pages, 'page')}" if rows else ""
+    about = html.join_facts(counts, f"of “{cut(turn.question)}”")
+    head = html.heading("Sources", about, first=True)
     return head + status(turn, chosen) + (rows or html.empty("The prompt contained no passage."))
 
 

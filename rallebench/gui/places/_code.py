@@ -16,7 +16,8 @@ from rallebench.views import chain_forms
 
 def register(page: Page) -> None:
     """Register the actions of this drawer."""
-    page.actions("code", show, download, paste, upload)
+    page.actions("code", show, download, paste, reads=True)
+    page.actions("code", upload)
 
 
 def show(page: Page, event: Event) -> Patch:
@@ -36,7 +37,7 @@ def show(page: Page, event: Event) -> Patch:
         "Code",
         Markup('<div class="seg">{}</div>').format(tabs),
         html.warning(chain_forms.caveat(page.workspace, bench.chain, shape)),
-        html.pre(text, "pre code"),
+        html.copyable(html.pre(text, "pre code")),
         Markup('<div class="row">{}</div>').format(take),
         html.heading("Bring a chain in"),
         form.drop("code.upload", about, accept=".json,.yaml,.yml"),

@@ -78,11 +78,15 @@ def settings_of_kind(kind: str, corpus: str) -> Markup:
     if catalog.takes_encoder(kind):
         encoders = [(name, f"{name}: {about}") for name, about in catalog.encoder_lines().items()]
         parts += form.chooser("Encoder", "encoder", encoders, "minilm")
-        hint = ".npy, .npmmap, a Faiss file or a DiskANN folder"
+        hint = (
+            ".npy, .npz, .npmmap, .fvecs, .fbin …, a Faiss file, or a folder of Pyserini or DiskANN"
+        )
         inside = form.text(
             "encoder_other", "Encoder, written out", hint="sentence_transformers:/models/mine"
         )
-        inside += form.text("source", FOREIGN, "", hint, "Rows in the order of the corpus.")
+        order = "In the order of the corpus, or with the ids of their passages."
+        inside += form.text("source", FOREIGN, "", hint, order)
+        inside += form.text("ids", "File of ids", "", "a line for each vector, or .npy")
         parts += html.fold("Another encoder, or foreign vectors", inside, id="build-foreign")
     return parts + form.draw(item.form, {}, {}, prefix="set-")
 
@@ -146,8 +150,10 @@ def build(page: Page, event: Event) -> Patch:
     name = event.text("name") or f"{stem}-{kind}"
     if name in workbench.workspace.llms():
         raise UsageError(f"{name!r} is a language model of this workspace; choose another name.")
-    source = event.path("source")
-    workbench.data.build_index(name, corpus, kind, page_map=pages, source=source, **settings)
+    source, ids = event.path("source"), event.path("ids")
+    workbench.data.build_index(
+        name, corpus, kind, page_map=pages, source=source, ids=ids, **settings
+    )
     raise_at_once(page, workbench.jobs.get("build", name))
     return Patch(drawer="", say=f"Building {name}. It continues if you leave this page.")
 
@@ -201,9 +207,16 @@ def combine(page: Page, event: Event) -> Patch:
 
 
 def chunk_fields(
-    chunking: Chunking | Literal["default"] | None, more: Markup = html.NOTHING
+    chunking: Chunking | Literal["default"] | None,
+    more: Markup = html.NOTHING,
+    *,
+    typing: Markup | None = None,
+    beside: Markup = html.NOTHING,
 ) -> Markup:
-    """Draw the fields for chunking; ``more``: attributes of each field, for following changes."""
+    """Draw the fields for chunking; ``more``: attributes of each field, for following changes; ``typing``: of the fields of
+    numbers, if they are others; ``beside``: a field after these.
+    """
+    typing = more if typing is None else typing
     if isinstance(chunking, str):
         name, chunking = BY_ENCODER, None
     else:
@@ -218,16 +231,15 @@ def chunk_fields(
     size, overlap = (chunking.size, chunking.overlap) if chunking else ("", "")
     how, unit = (chunking.how, chunking.unit) if chunking else ("blocks", "words")
     units = ["words", "tokens", "characters"]
-    fields = form.fields(
+    fields = (
         form.chooser("Chunks", "cut", options, name, more=more),
-        form.number("size", "Size", size, 1, "as the encoder reads", more=more),
-        form.number("overlap", "Overlap", overlap, 0, "a fifth", more=more),
+        form.number("size", "Size", size, 1, "auto", more=typing),
+        form.number("overlap", "Overlap", overlap, 0, "a fifth", more=typing),
+        beside,
         form.chooser("Way", "how", WAYS, how, more=more),
         form.chooser("Unit", "unit", units, unit, more=more),
     )
-    return fields + html.note(
-        "Size and overlap may be changed for every preset; way and unit belong to settings of your own."
-    )
+    return Markup('<div class="chunk-fields">{}</div>').format(Markup().join(fields))
 
 
 def form_chunking(event: Event, encoder: str = "") -> Chunking | None:

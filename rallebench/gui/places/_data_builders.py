@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 
 from markupsafe import Markup
 
@@ -12,6 +13,7 @@ from rallebench.core.events import map_events
 from rallebench.core.experiment_reports import BuilderReport, StageCounts
 from rallebench.core.forecast import Forecast
 from rallebench.core.numbers import plural
+from rallebench.core.spending_limit import SpendingLimit
 from rallebench.gui import form, html, panels
 from rallebench.gui.addresses import BuilderAddress, DatasetAddress
 from rallebench.gui.events import Event
@@ -47,8 +49,8 @@ WORTH_A_LOOK = {
 
 def register(page: Page) -> None:
     page.view("data/builder", open_builder, back="data/builder")
-    page.actions("builder", redraw, plan, pilot, start, continue_, follow, rows, edit, save, toggle)
-    page.actions("builder", check)
+    page.actions("builder", follow, rows, reads=True)
+    page.actions("builder", redraw, plan, pilot, start, continue_, edit, save, toggle, check)
     page.action("builder.checked", store_check)
 
 
@@ -95,6 +97,7 @@ def draw(page: Page, event: Event) -> Markup:
         form.text("name", "Name", name, "of the dataset"),
         form.chooser("Model", "llm", llms, event.text("llm"), blank="none"),
         form.text("limit", "Articles or questions at most", limit, "all"),
+        form.spending_limit_field(event.text("max_usd")),
     )
     if item.traits.get("articles", True):
         corpora = list(gold_coverage.indexed_corpora(page.workspace))
@@ -182,14 +185,15 @@ def pilot(page: Page, event: Event) -> Iterator[Patch]:
     yield draw_plan(planned, words + html.bullets(measured.notes))
 
 
-def begin(page: Page, request: WorkspaceRequest) -> None:
+def begin(page: Page, request: WorkspaceRequest, budget: SpendingLimit | None = None) -> None:
     """Start or continue a builder as a job. Raises UsageError."""
-    raise_at_once(page, page.workbench.experiments.start(request, service.UNTRACKED))
+    untracked = replace(service.UNTRACKED, budget=budget)
+    raise_at_once(page, page.workbench.experiments.start(request, untracked))
 
 
 def start(page: Page, event: Event) -> Patch:
     request = form_request(page, event)
-    begin(page, request)
+    begin(page, request, form.read_spending_limit(event))
     return Patch(go=BuilderAddress(id=request.name).href)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from rallebench.core.declining import accepted_answers
 from rallebench.core.numbers import plural
 from rallebench.core.types import Example, Passage
 from rallebench.gui import form, html
@@ -22,8 +23,9 @@ from rallebench.gui.events import Event, Rows, RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, escape
 from rallebench.gui.patches import Patch
+from rallebench.gui.places import _data_edit
 from rallebench.gui.places._data_build import chunk_fields, form_chunking, mark_chunks
-from rallebench.gui.places._data_import import warning_list
+from rallebench.gui.places._data_imported import warning_list
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.services import uploads
 from rallebench.views import gold_coverage, library, passages
@@ -51,8 +53,8 @@ def register(page: Page) -> None:
     page.view("data/dataset", open_dataset, back="data/list")
     for view in NOUNS:
         page.rows(f"data-{view}", list_rows)
-    page.actions("read", pick, refilter, cut)
-    page.action("read.covered", coverage_table)
+    page.actions("read", pick, refilter, cut, reads=True)
+    page.action("read.covered", coverage_table, reads=True)
 
 
 def reader(
@@ -85,6 +87,24 @@ def reader(
         chosen,
     )
     return Patch({f"v-data-{view}": body}, title=name)
+
+
+def origin_notes(origin: str, columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Return sentences about where the rows come from, and which columns were given roles.
+
+    >>> origin_notes("hf:a/b?revision=1", {"question": "q"})
+    ('Imported from hf:a/b?revision=1.', 'Columns by hand: question is q.')
+    """
+    roles = ", ".join(f"{role} is {column or 'no column'}" for role, column in columns.items())
+    return tuple(
+        filter(
+            None,
+            (
+                f"Imported from {origin}." if origin else "",
+                f"Columns by hand: {roles}." if roles else "",
+            ),
+        )
+    )
 
 
 def said_at_import(
@@ -134,7 +154,15 @@ def list_rows(page: Page, request: RowWindow) -> Rows:
         listed_passages = passages.passages_at(page.workspace, key.id, list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
-        answers = [html.join_facts(*example.gold.answers[:2]) or "no answer" for example in part]
+        edited = _data_edit.unsaved_questions(request.session, key.id)
+        answers = [
+            html.join_facts(
+                "unsaved changes" if example.question.qid in edited else "",
+                *accepted_answers(example.gold)[:2],
+            )
+            or "no answer"
+            for example in part
+        ]
         lines = [(x.question.qid, x.question.text, below) for x, below in zip(part, answers)]
     row = Markup('<span><b class="cut" dir="auto">{}</b><small dir="auto">{}</small></span>')
     return Rows([(id, row.format(title, below)) for id, title, below in lines])
@@ -146,7 +174,7 @@ def pick(page: Page, event: Event) -> Patch:
     if view == "corpus":
         chosen = passage_view(passages.load_passage(page.workspace, name, id), name)
     else:
-        chosen = record_view(name, page.workbench.asking.example(name, id))
+        chosen = record_pane(page, event, name, page.workbench.asking.example(name, id))
     return Patch({f"{view}-chosen": chosen})
 
 
@@ -178,7 +206,8 @@ def open_corpus(page: Page, event: Event) -> Patch:
     notes = Markup()
     if card := page.workspace.corpus_cards().get(name):
         problems = [problem.message for problem in card.problems]
-        notes = said_at_import(page, card.skipped, problems, card.warnings)
+        remarks = origin_notes(card.origin, card.columns)
+        notes = said_at_import(page, card.skipped, problems, card.warnings, remarks)
     return reader(event, "corpus", len(rows), at, about, buttons, chosen, notes)
 
 
@@ -225,45 +254,75 @@ def open_dataset(page: Page, event: Event) -> Patch:
     examples = passages.records(page.workspace, name, find)
     ids, qid = [example.question.qid for example in examples], query.q
     at = ids.index(qid) if qid in ids else 0
-    chosen = record_view(name, examples[at]) if examples else Markup()
+    refusal = page.workbench.edits.refusal(name)
+    chosen = Markup()
+    if query.new and not (refusal or page.read_only):
+        at, chosen = -1, _data_edit.pane(page, event, name, _data_edit.NEW)
+    elif examples:
+        chosen = record_pane(page, event, name, examples[at])
     line = next((x for x in library.datasets(page.workspace) if x.name == name), None)
     total = f"{len(page.workspace.questions(name)):,} questions"
-    buttons = delete_button("dataset", name, bool(line and line.own))
+    buttons = edit_buttons(name, refusal) + delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", QuestionAddress(set=name).href, "button")
     about = html.join_facts(total, line.kind if line else "")
     imported = page.workbench.data.import_notes(name)
-    notes = said_at_import(
-        page, imported.skipped, imported.problems, imported.warnings, imported.notes
-    )
+    remarks = (*origin_notes(imported.origin, imported.columns), *imported.notes)
+    notes = said_at_import(page, imported.skipped, imported.problems, imported.warnings, remarks)
     return reader(event, "dataset", len(examples), at, about, buttons, chosen, notes)
 
 
-def record_view(dataset: str, example: Example) -> Markup:
+def edit_buttons(name: str, refusal: str) -> Markup:
+    """Draw the ways to edit a dataset; of one that cannot be edited, the way to a copy."""
+    if refusal:
+        return html.button("Edit a copy", "edits.copy_form", id=name, title=refusal)
+    return Markup().join(
+        (
+            html.button("Add a question", "edit.new", id=name),
+            html.button("Add from a run…", "edits.run_form", id=name),
+            html.button("History", "edits.show", id=name),
+        )
+    )
+
+
+def record_pane(page: Page, event: Event, dataset: str, example: Example) -> Markup:
+    """Draw a question: with fields if it can be edited, otherwise to be read."""
     gold, question = example.gold, example.question
-    pages = [f"{gold.titles[p]} ({p})" if gold.titles.get(p) else p for p in sorted(gold.pages)]
     facts = [
         ("Id", question.qid),
-        ("Answers", html.join_facts(*gold.answers) or "none"),
         ("Must hold", " and ".join(" or ".join(group) for group in gold.required)),
-        ("Gold pages", ", ".join(pages) or "none"),
         ("Reference", gold.reference),
         ("Turns before", str(len(question.history)) if question.history else ""),
     ]
-    at = QuestionAddress(dataset, question.qid).href
-    build = html.link("Open in Build", at, "button")
-    at = IndexAddress(set=dataset, q=question.qid).href
-    search = html.link("Search an index for it", at, "button")
     lazy = Markup('<div id="dataset-covered"><span data-lazy{}>…</span></div>').format(
         attributes(do="read.covered", id=dataset)
     )
-    record = html.as_json(dict(example.record))
-    return Markup('<h2 dir="auto">{}</h2>{}<div class="row">{}{}</div>{}{}').format(
-        question.text,
-        html.defs(facts),
-        build,
-        search,
-        html.fold("Coverage by index", lazy, gist="share of its gold pages", id="dataset-coverage"),
-        html.fold("Record", record, gist="as it is in the file", id="dataset-record"),
+    more = html.fold(
+        "Coverage by index", lazy, gist="share of its gold pages", id="dataset-coverage"
+    ) + html.fold(
+        "Record",
+        html.as_json(dict(example.record)),
+        gist="as it is in the file",
+        id="dataset-record",
+    )
+    if page.read_only or page.workbench.edits.refusal(dataset):
+        return record_view(dataset, example, facts) + more
+    warning = _data_edit.missing_pages(page, gold.pages)
+    fields = _data_edit.pane(page, event, dataset, question.qid)
+    return Markup("{}{}{}{}").format(warning, fields, html.defs(facts), more)
+
+
+def record_view(dataset: str, example: Example, facts: list[tuple[str, str]]) -> Markup:
+    """Draw a question that is only read."""
+    gold, question = example.gold, example.question
+    pages = [f"{gold.titles[p]} ({p})" if gold.titles.get(p) else p for p in sorted(gold.pages)]
+    first, *rest = facts
+    answers = ("Answers", html.join_facts(*accepted_answers(gold)) or "none")
+    facts = [first, answers, ("Gold pages", ", ".join(pages) or "none"), *rest]
+    build = html.link("Open in Build", QuestionAddress(dataset, question.qid).href, "button")
+    at = IndexAddress(set=dataset, q=question.qid).href
+    search = html.link("Search an index for it", at, "button")
+    return Markup('<h2 dir="auto">{}</h2>{}<div class="row">{}{}</div>').format(
+        question.text, html.defs(facts), build, search
     )
 
 

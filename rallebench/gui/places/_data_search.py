@@ -31,6 +31,7 @@ KINDS = {
     "hnswlib": "dense, graph",
     "ivf-sq8": "dense, 8-bit",
     "diskann": "dense, on disk",
+    "faiss": "dense, Faiss's",
     "rrf": "hybrid, by rank",
     "scores": "hybrid, by score",
     "union": "hybrid, sampled",
@@ -42,7 +43,7 @@ KINDS = {
 
 def register(page: Page) -> None:
     page.view("data/index", open_index, back="data/list")
-    page.actions("index", search, offer, switch, refresh)
+    page.actions("index", search, offer, switch, refresh, reads=True)
 
 
 def state(line: RetrieverLine) -> Markup:
@@ -64,7 +65,8 @@ def badge(share: Coverage | None, *, loading: bool = False) -> Markup:
     if share is None or share.share is None:
         why = "not known before it is loaded" if share is None else "no gold pages are named"
         return Markup('<span class="cov" title="{}">–</span>').format(why)
-    level = "full" if share.share >= 0.95 else "some" if share.share >= 0.5 else "low"
+    levels = ((0.95, "full"), (0.5, "some"), (1e-9, "low"))
+    level = next((name for least, name in levels if share.share >= least), "")
     words = f"{share.held:,} of {share.total:,} gold pages are there"
     return Markup('<span class="cov {}" title="{}">{:.1f} %</span>').format(
         level, words, 100 * share.share
@@ -218,16 +220,18 @@ def search(page: Page, event: Event) -> Iterator[Patch]:
     values = form.read(known, event, prefix="knob-", owner=f"index {name!r}")
     knobs = {key: value for key, value in values.items() if event.text(f"knob-{key}")}
     for piece in page.workbench.data.search(name, query, k, knobs=knobs, gold_pages=gold.pages):
-        news = hits(piece, gold, k) if isinstance(piece, Search) else html.note(f"{piece} …")
+        news = hits(piece, gold, k, name) if isinstance(piece, Search) else html.note(f"{piece} …")
         yield Patch({"index-hits": news})
 
 
-def hits(result: Search, gold: Gold, k: int) -> Markup:
+def hits(result: Search, gold: Gold, k: int, index: str) -> Markup:
     """Draw the ranked passages with the gold ones highlighted."""
     where = first_gold(result.gold_rank, k, result.depth, gold)
     took = figures.duration(result.milliseconds / 1000)
     head = html.heading("Passages", html.join_facts(f"{len(result.hits)} of k = {k}", took, where))
-    items = Markup().join(passage(rank, hit, gold) for rank, hit in enumerate(result.hits, 1))
+    items = Markup().join(
+        passage(rank, hit, gold, index=index) for rank, hit in enumerate(result.hits, 1)
+    )
     return head + (items or html.note("No passage has a word of the query."))
 
 

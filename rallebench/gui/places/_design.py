@@ -51,6 +51,9 @@ def window_design(page: Page, event: Event) -> Design:
     design = event.session.get(Design)
     if design is None:
         design = event.session.state(Design)
+        bench, copies = window_bench(page, event), page.workbench.asking.copies
+        design.dataset = bench.dataset
+        design.writer = next((name for name in reversed(bench.chain.llms) if not copies(name)), "")
         fields = designs.variables(page.workspace, varied_chain(page, event, design))
         first = next((name for name in ("k", "llm") if name in fields), next(iter(fields), ""))
         if first:
@@ -80,7 +83,19 @@ def read(page: Page, event: Event) -> Design:
     design.name, design.seed = event.text("name", design.name), event.text("seed", design.seed)
     design.limit = event.text("limit") if event.has("limit") else design.limit
     design.track = event.flag("track") if event.has("name") else design.track
-    for key in ("chain", "dataset", "metric", "strategy", "suite", "llm", "k", "run", "folder"):
+    for key in (
+        "chain",
+        "dataset",
+        "metric",
+        "strategy",
+        "suite",
+        "llm",
+        "k",
+        "run",
+        "folder",
+        "max_usd",
+        "repeats",
+    ):
         if event.has(key):
             setattr(design, key, event.text(key))
     if design.kind == "sweep":
@@ -146,16 +161,19 @@ def steps(page: Page, event: Event, design: Design) -> Markup:
 
 
 def naming(design: Design) -> Markup:
-    """Draw name, seed and MLflow in a collapsed section."""
+    """Draw name, seed, spending limit and MLflow in a collapsed section."""
     auto = f"{design.kind}-{design.auto}"
     if design.kind in ("suite", "baselines"):
         auto = "made of its settings"
     fields = form.text("name", "Name", design.name, auto, more=Markup(' maxlength="60"'))
     if design.kind not in ("tradeoff", "baselines"):
         fields += form.number("seed", "Seed", design.seed, 0)
+    if design.kind == "suite":
+        fields += form.repeats_field(design.repeats)
     if design.kind != "tradeoff":
+        fields += form.spending_limit_field(design.max_usd)
         fields += form.check("track", "Log to MLflow", design.track)
-    title, gist = "Name and logging", design.name or auto
+    title, gist = "Name, spending limit and logging", design.name or auto
     return html.fold(title, form.fields(fields), gist=gist, id="x-naming")
 
 
@@ -283,7 +301,8 @@ def _settings(page: Page, design: Design, known: Mapping[str, Setting], names: S
     """Draw some settings of a benchmark: lists first, then datasets and paths with suggestions from the workspace,
     then the rest by type.
     """
-    values = {"models": [design.llm], **experiment_design.typed_settings(design)}
+    own = design.llm or design.writer
+    values = {"models": [own], **experiment_design.typed_settings(design)}
     choices, folded = (
         catalog.choices(page.workspace, known),
         designs.advanced_settings(known),

@@ -12,6 +12,7 @@ from rallebench.core.experiments import StoredExperiment
 from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
 from rallebench.core.run_results import Ranking
+from rallebench.core.run_titles import plain_label
 from rallebench.core.tables import Table
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import (
@@ -35,7 +36,6 @@ from rallebench.render.numbers import text
 from rallebench.services import experiment_jobs
 from rallebench.services.jobs import Job
 from rallebench.views import designs, experiment_groups, experiment_results
-from rallebench.views.experiment_groups import plain_label
 from rallebench.views.experiment_results import AXES
 
 EXPORTS = (("CSV", "csv"), ("LaTeX", "tex"), ("HTML report", "html"), ("JSON", "json"))
@@ -149,6 +149,7 @@ def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
     short, gist = Table("", (*whole.columns[:-3],), rows), f"{len(value.metrics)} metrics"
+    doors = {plain_label(x.variant): RunAddress(x.run).href for x in result.variants}
     return Markup("{}{}{}{}{}{}{}").format(
         judgement(*map(escape, experiment_results.verdict(value))),
         warned,
@@ -156,7 +157,7 @@ def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
         chooser,
         ranking(value),
         figures.plots(experiment_results.figures(value)),
-        html.fold("Every metric", figures.table(short), gist=gist, id="x-metrics"),
+        html.fold("Every metric", figures.table(short, doors), gist=gist, id="x-metrics"),
     )
 
 
@@ -178,7 +179,9 @@ def ranking(value: Ranking) -> Markup:
             [
                 Markup("<small>{}</small>").format(i + 1),
                 html.link(plain_label(row.variant), RunAddress(run).href, "nm"),
-                figures.percent(mean, share=share) if mean else "–",
+                figures.metrics_door(RunAddress(run).href, figures.percent(mean, share=share))
+                if mean
+                else "–",
                 figures.interval_bar(mean) if mean and share else Markup(),
                 gap if i else "–",
                 text(row.p_corrected, "p") if i else "",
@@ -189,7 +192,8 @@ def ranking(value: Ranking) -> Markup:
         )
     label = experiment_groups.metric_label(name)
     deltas = (">To the first", ">p, corrected", ">Time a question", ">Questions", "")
-    table = html.rows(("", "Variant", f">{label}", "", *deltas), lines)
+    places = [RunAddress(row.run).href for row in variants]
+    table = html.rows(("", "Variant", f">{label}", "", *deltas), lines, addresses=places)
     note = "Differences are paired, question by question."
     if len(lines) > 2:
         note += " p is corrected by Holm."
@@ -197,7 +201,8 @@ def ranking(value: Ranking) -> Markup:
         note += " The intervals hold together at 95 % (Bonferroni)."
     if replayed:
         note += " Times from the cache were measured by another run, perhaps under another load, and are not compared."
-    return Markup('<div class="wide">{}</div>{}').format(table, html.note(note))
+    wide = html.copyable_table(Markup('<div class="wide">{}</div>').format(table))
+    return wide + html.note(note)
 
 
 # other kinds
@@ -213,7 +218,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     choosers = go_select("Across", "x", axes, across) + go_select("Up", "y", axes, up)
     failed = {p.label: p.error for p in value.points if p.error}
     gold = max((p.n_gold for p in value.points), default=0)
-    note = f"{value.n:,} questions of {value.dataset}, {gold:,} with gold pages, k {value.k}."
+    note = f"Dataset {value.dataset}: {value.n:,} questions, {gold:,} with gold pages, k {value.k}."
     if any(p.recall is None and not p.error for p in value.points):
         note += " Recall is known for vector indexes with an exact index over the same passages."
     table = figures.table(experiment_results.tradeoff_table(value.points))
@@ -235,7 +240,8 @@ def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     result = stored.report
     assert isinstance(result, BaselinesReport)
     run = html.link(result.run, RunAddress(result.run).href)
-    tables = Markup().join(map(figures.table, result_parts(page, stored)[0]))
+    doors = run_places(stored)
+    tables = Markup().join(figures.table(x, doors) for x in result_parts(page, stored)[0])
     return Markup('<p class="say">The run {} between its baselines.</p>{}{}{}').format(
         run, warning_notes(result.failed), tables, _runs(stored)
     )
@@ -245,7 +251,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     result = stored.report
     assert isinstance(result, SuiteReport)
     parts, notes = result.parts, result.notes
-    drawn = paper_tables(result.tables)
+    drawn = paper_tables(result.tables, run_places(stored))
     if printed := designs.first_table(designs.benchmark_name(stored.kind)):
         own = html.link("The paper's own tables", PaperTableAddress(printed).href)
         drawn += Markup('<p class="note">{}</p>').format(own)
@@ -256,16 +262,25 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
         drawn += html.fold("Notes", inside, gist=gist, id="x-notes", opened=len(notes) < 3)
     drawn += _beside(page, event, stored)
     if parts:
-        inside = Markup().join(map(figures.table, experiments.parts(result)))
+        doors = run_places(stored)
+        inside = Markup().join(figures.table(x, doors) for x in experiments.parts(result))
         drawn += html.fold("Parts", inside, gist=f"{len(parts)} runs", id="x-parts")
     return drawn + _runs(stored)
 
 
-def paper_tables(tables: Sequence[Table]) -> Markup:
-    """Draw the tables of a report, with the paper's rows separated from ours."""
+def run_places(stored: StoredExperiment) -> dict[str, str]:
+    """Label of a run → its address; a row of a table with this label opens it."""
+    runs = experiment_results.experiment_runs(stored)
+    return {
+        name: RunAddress(run).href for label, run in runs for name in (label, plain_label(label))
+    }
+
+
+def paper_tables(tables: Sequence[Table], places: dict[str, str] | None = None) -> Markup:
+    """Draw the tables of a report, with the paper's rows separated from ours. ``places``: as in ``run_places``."""
     drawn = Markup()
     for value in tables:
-        drawn += figures.table(value)
+        drawn += figures.table(value, places)
         for name in (str(row[0]) for row in value.rows):
             if experiment_groups.is_printed(name):
                 cell = Markup('<td class="">{}</td>').format(name)
@@ -305,7 +320,8 @@ def _runs(stored: StoredExperiment) -> Markup:
     ]
     if not lines:
         return Markup()
-    table, gist = html.rows(("Run", "Name"), lines), f"{len(lines)} runs"
+    table = html.copyable_table(html.rows(("Run", "Name"), lines))
+    gist = f"{len(lines)} runs"
     return html.fold("Every answer", table, gist=gist, id="x-runs-of")
 
 

@@ -27,7 +27,8 @@ MOST_FILES = 100
 
 
 def register(page: Page) -> None:
-    page.actions("experiments", save_file, edit_file, save_labels, export, to_mlflow)
+    page.actions("experiments", save_file, export, reads=True)
+    page.actions("experiments", edit_file, save_labels, to_mlflow)
 
 
 def files(page: Page, stored: StoredExperiment) -> Markup:

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import product
 
 from markupsafe import Markup
 
 from rallebench.core.comparison import PairedComparison
+from rallebench.core.deciding import Decided, Decision, StoppingRule, Watched
+from rallebench.core.declining import accepted_answers
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import FEW, plural
-from rallebench.core.types import Chain, Example
+from rallebench.core.report import Clusters, Estimate
+from rallebench.core.scoring import ScoreRow
+from rallebench.core.types import Chain, Episode, Example
 from rallebench.gui import figures, html
-from rallebench.gui.addresses import QuestionAddress
+from rallebench.gui.addresses import Door, QuestionAddress
+from rallebench.gui.answers import draw_answer
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Busy
-from rallebench.gui.places._steps import answer_text
-from rallebench.render.numbers import time_range
+from rallebench.render.numbers import text, time_range
 from rallebench.services import forecasts
 from rallebench.views import variants
-from rallebench.views.variants import VariantAnswer, cell_key
+from rallebench.views.grid_columns import GridColumn, Series, score_answer
+from rallebench.views.variants import VariantAnswer, answer_key, cell_key
+
+DECIDED, LOOK = "decided", 10
+"""The sample that grows until every variant is decided, and the questions between two looks at it."""
 
 NOTHING = {
     "wrong": Markup(
@@ -33,14 +42,37 @@ NOTHING = {
 """Sample → advice if it contains no questions."""
 
 
+VARIANT = "~"
+"""Before the key of a variant in the address of a trace."""
+
+
+Scored = tuple[str, str, str]
+"""(``answer_key`` of a chain, question id, text of a column)."""
+
+
+def score_key(chain: Chain, example: Example, column: GridColumn) -> Scored:
+    """Return the key of an answer's scores in a column."""
+    return (*cell_key(chain, example), column.text)
+
+
 @dataclass
 class VariantGrid(Busy):
-    """``variants``: chains to compare with the base. ``picked``: ids chosen by hand."""
+    """``variants``: chains to compare with the base; ``names``: key of a chain → the name that the user gave it.
+    ``picked``: ids chosen by hand. ``columns``: scores of every answer; ``judgements``: those of its judges; ``rows``: the
+    scores so far. ``begins``: True if the questions are asked when the grid is opened; ``watched``: questions of
+    the sample that grows until it is decided.
+    """
 
     variants: list[Chain] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
     sample: str = "10"
     picked: list[str] = field(default_factory=list)
     cells: dict[tuple[str, str], VariantAnswer] = field(default_factory=dict)
+    begins: bool = False
+    watched: int = LOOK
+    columns: list[GridColumn] = field(default_factory=list)
+    judgements: dict[Scored, Episode | None] = field(default_factory=dict)
+    rows: dict[Scored, ScoreRow] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -54,6 +86,21 @@ class Sheet:
     examples: Sequence[Example]
 
     @property
+    def largest(self) -> int | None:
+        """The questions of the dataset's largest article, if the sample grows until it is decided."""
+        if self.grid.sample != DECIDED:
+            return None
+        return variants.largest_article(self.page.workspace.questions(self.dataset))
+
+    @property
+    def is_open(self) -> bool:
+        """True if some variant is not decided, and questions are left."""
+        whole = len(self.page.workspace.questions(self.dataset))
+        return len(self.examples) < whole and any(
+            as_decided(self, chain).outcome is Decision.OPEN for chain in self.chains[1:]
+        )
+
+    @property
     def metric(self) -> str:
         """The metric that ranks all columns."""
         return variants.deciding(self.chains, self.examples)
@@ -62,16 +109,54 @@ class Sheet:
         """Return the name of a column."""
         base = self.chains[0]
         saved: Chain | None = None
+        if own := self.grid.names.get(answer_key(chain)):
+            return own
         if chain is base:
-            return base.name
+            return variants.base_label(base, self.chains[1:])
         with suppress(RalleError):  # the variant was deleted
             saved = self.page.workspace.chain(chain.name)
         return variants.variant_label(base, chain, saved)
 
+    def scores(self, chain: Chain, example: Example, column: GridColumn) -> ScoreRow | None:
+        """Return the scores of an answer in a column; None before the answer, or before its judgement."""
+        answer = self.grid.cells.get(cell_key(chain, example))
+        key = score_key(chain, example, column)
+        if answer is None or (column.kind == "judge" and key not in self.grid.judgements):
+            return None
+        if key not in self.grid.rows:
+            scorer = column.scorer(self.page.workspace.llm_mark)
+            judgement = self.grid.judgements.get(key)
+            self.grid.rows[key] = score_answer(scorer, example, answer.episode, judgement)
+        return self.grid.rows[key]
+
+    def missing_judgements(self) -> list[tuple[Chain, Example, GridColumn]]:
+        """Return the answers, so far or still to come, that a judge has not judged."""
+        judges = [column for column in self.grid.columns if column.kind == "judge"]
+        return [
+            (chain, x, column)
+            for chain, x, column in product(self.chains, self.examples, judges)
+            if score_key(chain, x, column) not in self.grid.judgements
+        ]
+
+    def column_mean(
+        self, chain: Chain, column: GridColumn, series: Series
+    ) -> tuple[Estimate, Clusters]:
+        """Return the mean of a series over the answers of a chain, with its interval, and the articles."""
+        rows = {x.question.qid: self.scores(chain, x, column) for x in self.examples}
+        values = {qid: row.values.get(series.name) for qid, row in rows.items() if row}
+        scored = {qid: value for qid, value in values.items() if value is not None}
+        return variants.mean_with_interval(scored, self.examples, series.bounds, self.largest)
+
     def against(self, chain: Chain) -> PairedComparison:
         """Compare a variant with the base."""
         return variants.compare_chains(
-            self.chains[0], chain, self.examples, self.grid.cells, self.metric
+            self.chains[0],
+            chain,
+            self.examples,
+            self.grid.cells,
+            self.metric,
+            largest=self.largest,
+            comparisons=1 if self.largest is None else len(self.chains) - 1,
         )
 
 
@@ -84,23 +169,87 @@ def table(sheet: Sheet) -> Markup:
     )
     for x in sheet.examples:
         cells = Markup().join(cell(sheet, chain, x, i) for i, chain in chains)
-        gold = f"gold {x.gold.answers[0]}" if x.gold.answers else "no gold answer"
+        accepted = accepted_answers(x.gold)
+        gold = f"gold {accepted[0]}" if accepted else "no gold answer"
         address = QuestionAddress(q=x.question.qid).href
         body += Markup(
             '<tr><th scope="row"><a href="{}" dir="auto">{}</a><small dir="auto">{}</small></th>{}</tr>'
         ).format(address, x.question.text, gold, cells)
-    corner = Markup('<th class="corner" scope="col"><span class="vn">{}</span></th>').format(
-        plural(len(sheet.examples), "question")
+    corner = Markup('<th class="corner" scope="col"><span class="vn">{}</span>{}</th>').format(
+        plural(len(sheet.examples), "question"), listed_columns(sheet)
     )
-    return Markup(
+    drawn = Markup(
         '<table class="grid"><thead><tr>{}{}</tr></thead><tbody>{}</tbody></table>'
     ).format(corner, heads, body)
+    return html.copyable_table(drawn)
+
+
+def export_rows(sheet: Sheet) -> Iterator[list[object]]:
+    """Yield the heads of the grid, then a row for each question: its gold, and of every variant the whole answer, the
+    verdict and the scores. Scores are empty before the answer.
+    """
+    labels = [sheet.label(chain) for chain in sheet.chains]
+    series = [(column, own) for column in sheet.grid.columns for own in column.series]
+    parts = ["answer", "verdict", sheet.metric, *(own.label for _, own in series)]
+    heads = [f"{label}: {part}" for label in labels for part in parts]
+    yield ["id", "question", "gold", "gold pages", *heads]
+    for x in sheet.examples:
+        row: list[object] = [x.question.qid, x.question.text]
+        row += [list(accepted_answers(x.gold)), sorted(x.gold.pages)]
+        for chain in sheet.chains:
+            value = sheet.grid.cells.get(cell_key(chain, x))
+            row += [value.answer, value.kind, value.score(sheet.metric)] if value else [None] * 3
+            for column, own in series:
+                scores = sheet.scores(chain, x, column)
+                row.append(scores.values.get(own.name) if scores else None)
+        yield row
+
+
+def listed_columns(sheet: Sheet) -> Markup:
+    """Draw the further columns, each with a button that removes it."""
+    buttons = Markup().join(
+        Markup('<button type="button" title="Remove this column"{}>{} ✕</button>').format(
+            html.attributes(do="few.drop_column", column=column.text), column.label
+        )
+        for column in sheet.grid.columns
+    )
+    return Markup('<div class="chips">{}</div>').format(buttons) if buttons else Markup()
+
+
+def column_means(sheet: Sheet, chain: Chain) -> Markup:
+    """Draw the mean of every further column for a variant."""
+    lines = Markup()
+    for column in sheet.grid.columns:
+        for series in column.series:
+            mean, articles = sheet.column_mean(chain, column, series)
+            unit = "fraction" if series.bounds == (0, 1) else ""
+            lines += Markup('<dt>{}</dt><dd title="{}">{}</dd>').format(
+                series.label, figures.doubt(mean, articles.counts), figures.quantity(mean, unit)
+            )
+    return Markup('<dl class="means">{}</dl>').format(lines) if lines else Markup()
+
+
+def answer_scores(sheet: Sheet, chain: Chain, x: Example) -> Markup:
+    """Draw the scores of an answer in every further column: ✓ or ✕ for an assertion, else a number."""
+    parts = Markup()
+    for column in sheet.grid.columns:
+        row = sheet.scores(chain, x, column)
+        for series in column.series:
+            value = row.values.get(series.name) if row else None
+            note = row.notes.get(series.name, "") if row else "not judged yet"
+            word: str = text(value, "quantity")
+            if series.is_assertion and value is not None:
+                word = html.mark("right" if value else "wrong")
+            parts += Markup('<span title="{}">{} {}</span>').format(note, series.label, word)
+    return Markup('<small class="scores">{}</small>').format(parts) if parts else Markup()
 
 
 def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
     """Draw the name of a variant, its mean, and its difference from the base."""
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
-    mean, articles = variants.chain_mean(chain, sheet.examples, sheet.grid.cells, sheet.metric)
+    mean, articles = variants.chain_mean(
+        chain, sheet.examples, sheet.grid.cells, sheet.metric, sheet.largest
+    )
     counted = variants.count_note(sheet.metric, list(scored))
     name, more, beside = sheet.label(chain), Markup(), "compared with this"
     if index:
@@ -109,6 +258,7 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
         at = sheet.grid.variants.index(chain)
         more = html.menu(
             html.button("Use in Build", "few.use", index=at),
+            html.button("Rename", "few.ask_name", index=at),
             html.button("Edit a copy", "few.ask_variant", index=at),
             html.button("Remove", "few.drop", index=at, kind="danger"),
             label=f"More for {name}",
@@ -120,8 +270,8 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
         why, figures.percent(mean), counted
     )
     return Markup(
-        '<span class="vn">{}<span class="gap"></span>{}</span><div class="vs">{}</div><small>{}</small>'
-    ).format(name, more, figure, beside)
+        '<span class="vn">{}<span class="gap"></span>{}</span><div class="vs">{}</div><small>{}</small>{}'
+    ).format(name, more, figure, beside, column_means(sheet, chain))
 
 
 def difference(pair: PairedComparison) -> Markup:
@@ -138,16 +288,24 @@ def cell(sheet: Sheet, chain: Chain, x: Example, index: int) -> Markup:
     value, first = cells.get(cell_key(chain, x)), cells.get(cell_key(sheet.chains[0], x))
     tint, inside = "", Markup("<small>–</small>")
     if value:
-        inside = Markup('{}<span dir="auto">{}</span>').format(
-            html.mark(value.kind), answer_text(value.answer[:300])
+        inside = Markup('{}<div dir="auto">{}</div>').format(
+            html.mark(value.kind), draw_answer(value.answer[:300], with_raw=False)
         )
     both = [answer.score(sheet.metric) for answer in (value, first) if answer]
     scored = [score for score in both if score is not None]
     if len(scored) == 2 and scored[0] != scored[1]:
         tint = "up" if scored[0] > scored[1] else "down"
+    if value:
+        inside = html.door(variant_door(chain, x), inside + answer_scores(sheet, chain, x))
     return Markup('<td class="{}" id="few-{}-{}">{}</td>').format(
         tint, index, x.question.qid, inside
     )
+
+
+def variant_door(chain: Chain, example: Example) -> Door:
+    """Return the door to the trace of a cell."""
+    key, qid = cell_key(chain, example)
+    return Door.to(f"{VARIANT}{key}", qid)
 
 
 def sentence(sheet: Sheet) -> Markup:
@@ -165,6 +323,9 @@ def sentence(sheet: Sheet) -> Markup:
         (chain, pair) for chain, pair in pairs if pair.significant and pair.difference
     ]
     whole = len(sheet.page.workspace.questions(sheet.dataset))
+    if sheet.grid.sample == DECIDED:
+        lines = [f"{sheet.label(chain)}: {as_decided(sheet, chain)}" for chain, _ in pairs]
+        return Markup("{}.").format(html.join_facts(*lines))
     label = html.join_facts(f"Run on all {whole:,}", duration_of_all(sheet, whole))
     more = html.button(label, "few.ask_all", kind="quiet")
     if significant_pairs:
@@ -184,6 +345,16 @@ def sentence(sheet: Sheet) -> Markup:
             "<b>{} {} too few to show a difference</b>; they show where the answers change. {}"
         ).format(count, are, more)
     return Markup("<b>No difference is shown</b> on these {} questions. {}").format(count, more)
+
+
+def as_decided(sheet: Sheet, chain: Chain) -> Decided:
+    """Return what the answers so far say of a variant and the base."""
+    pair = sheet.against(chain)
+    whole = len(sheet.page.workspace.questions(sheet.dataset))
+    rule = StoppingRule(sheet.label(sheet.chains[0]), sheet.metric, questions=whole)
+    low = -1.0 if pair.low is None else pair.low
+    high = 1.0 if pair.high is None else pair.high
+    return Decided(rule, Watched(pair.difference, low, high, pair.clusters, pair.n))
 
 
 def duration_of_all(sheet: Sheet, whole: int) -> str:

@@ -28,9 +28,10 @@ def register(page: Page) -> None:
 
 
 def draw() -> Markup:
-    cards = (server(), folder() + other(), preset())
+    cards = (("", server()), ("", folder()), ("", preset()), ("whole-row", other()))
     return Markup().join(
-        Markup('<div class="mc" data-form data-problems>{}</div>').format(card) for card in cards
+        Markup('<div class="mc {}" data-form data-problems>{}</div>').format(kind, card)
+        for kind, card in cards
     )
 
 

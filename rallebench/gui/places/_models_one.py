@@ -28,7 +28,8 @@ FIRST = (
 
 def register(page: Page) -> None:
     page.view("models/one", open_one, back="models/list")
-    page.actions("models", try_, follow, change, price_form, price, key_form)
+    page.actions("models", follow, reads=True)
+    page.actions("models", try_, change, price_form, price, key_form)
     for verb in ("key", "forget_key"):
         page.action(f"models.{verb}", hold)
 

@@ -15,7 +15,8 @@ from rallebench.gui.patches import PageEvent, Patch
 from rallebench.gui.places._bench import Bench, bench_example
 from rallebench.gui.places._chain import draw
 from rallebench.gui.places._questions import question_column
-from rallebench.gui.places._steps import gist, output, question_html, result
+from rallebench.gui.places._steps import gist, gold_box, output, question_html, result
+from rallebench.gui.places._template_states import states
 from rallebench.views import chain_forms
 from rallebench.views.chain_versions import is_saved
 
@@ -57,11 +58,25 @@ def view(page: Page, bench: Bench) -> Markup:
     )
 
 
+def saved_names(page: Page, bench: Bench) -> list[str]:
+    """Return the names of the saved chains, and that of the chain in Build."""
+    names = list(page.workspace.chain_paths())
+    return names if bench.chain.name in names else [bench.chain.name, *names]
+
+
+def chain_choice(page: Page, bench: Bench) -> Markup:
+    """Draw the choice of the chain that answers in Chat."""
+    edited = "" if is_saved(page.workspace, bench.chain) else " (edited)"
+    names = [
+        (name, f"{name}{edited}" if name == bench.chain.name else name)
+        for name in saved_names(page, bench)
+    ]
+    follow = form.on_change("chat.choose_chain")
+    return form.chooser("Chain", "chain", names, bench.chain.name, more=follow)
+
+
 def bar(page: Page, bench: Bench) -> Markup:
     """Draw the mode switch on the left, and the chain with its actions on the right."""
-    names = list(page.workspace.chain_paths())
-    if bench.chain.name not in names:
-        names.insert(0, bench.chain.name)
     fields, stopped = "#chain-form", bench.is_stopped and bench.episode is None
     more = Markup(' aria-label="Chain" class="chains"{}').format(
         form.on_change("build.load_chain", with_=fields)
@@ -69,7 +84,7 @@ def bar(page: Page, bench: Bench) -> Markup:
     return Markup().join(
         (
             status("one", "Stopped" if stopped else page.workbench.asking.reply_cache_warning),
-            form.select("chain", names, bench.chain.name, more=more),
+            form.select("chain", saved_names(page, bench), bench.chain.name, more=more),
             html.button(
                 "Undo", "build.undo", kind="quiet", title="Undo the last change of the chain"
             ),
@@ -83,20 +98,16 @@ def bar(page: Page, bench: Bench) -> Markup:
 
 
 def question(page: Page, bench: Bench) -> Markup:
-    """Draw the question, its gold, and its position in the dataset."""
+    """Draw the question, its gold pages, and its position in the dataset. Its gold answers stand below the verdict."""
     try:
         example = bench_example(page, bench)
     except RalleError as error:
         return Markup('<div class="asked-question">{}</div>').format(html.problem(error))
     gold, examples = example.gold, page.workspace.questions(bench.dataset)
     parts = Markup()
-    if gold.answers:
-        others = [Markup(" · {}").format(answer) for answer in gold.answers[1:4]]
-        answers = Markup("<mark>{}</mark>{}").format(gold.answers[0], Markup().join(others))
-        parts += Markup("<span><small>gold</small> {}</span>").format(answers)
     if pages := list(gold.titles or gold.pages)[:3]:
         tags = [
-            Markup('<em class="tag gold" dir="auto">{}</em>').format(gold.titles.get(x, x))
+            Markup('<em class="tag gold" dir="auto">{}</em>').format(gold.titles.get(x) or x)
             for x in pages
         ]
         parts += Markup("<span><small>page</small> {}</span>").format(Markup(" ").join(tags))
@@ -119,18 +130,20 @@ def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
     parts = {i: action_parts(page, bench, i) for i in range(count)}
     gists, outputs = ({i: part[side] for i, part in parts.items()} for side in (0, 1))
     last = count - 1 if opened is None else opened
-    return draw(page.workbench, bench.chain, outputs, gists, last)
+    return draw(page.workbench, bench.chain, outputs, gists, states(page, bench), last)
 
 
 def action_parts(page: Page, bench: Bench, index: int) -> tuple[str, str]:
-    """Return an action's summary and output; the output is empty before its execution, or an error if it failed."""
+    """Return an action's summary and output; the output is empty before its execution, or a note if it failed: its error
+    stands in the verdict.
+    """
     if (step := bench.steps.get(index)) is not None:
         return gist(step, bench_example(page, bench).gold), output_html(page, bench, index, step)
     if bench.episode is None or not bench.episode.error or not bench.is_answered_by(bench.chain):
         return "", ""
     if index > len(bench.steps):
         return "not reached", ""
-    return Markup('<span class="bad">failed</span>'), html.problem(bench.episode.error)
+    return Markup('<span class="bad">failed</span>'), html.note("No reply: see the error.")
 
 
 def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
@@ -146,15 +159,31 @@ def output_html(page: Page, bench: Bench, index: int, step: Step) -> Markup:
 
 def result_html(page: Page, bench: Bench) -> Markup:
     """Draw the right column."""
-    if bench.running is not None and bench.episode is None:
-        return html.empty("The chain is running …")
-    if bench.is_stopped and bench.episode is None:
-        return html.empty("Stopped before there was an answer. Run asks again.")
+    if page.read_only and bench.episode is None:
+        return html.empty(
+            "Read-only: no chain is run here. Runs shows the answers of earlier runs."
+        )
     if bench.episode is None or bench.verdict is None:
-        return html.empty("Run the chain to see its answer, and where it was lost.")
+        return expected_answer(page, bench) + html.empty(why_no_result(bench))
     prices, episode = page.workbench.models.prices_of_use(), bench.episode
     example = bench_example(page, bench)
     return result(example, episode.steps, episode.answer, episode.error, bench.verdict, prices)
+
+
+def why_no_result(bench: Bench) -> str:
+    """Say why there is no result yet."""
+    if bench.running is not None and bench.episode is None:
+        return "The chain is running …"
+    if bench.is_stopped and bench.episode is None:
+        return "Stopped before there was an answer. Run asks again."
+    return "Run the chain to see its answer, and where it was lost."
+
+
+def expected_answer(page: Page, bench: Bench) -> Markup:
+    """Draw the gold answers of the question before there is an answer."""
+    with suppress(RalleError):  # the question's own column says so
+        return gold_box(bench_example(page, bench).gold)
+    return Markup()
 
 
 def header(page: Page, bench: Bench) -> Patch:
@@ -200,7 +229,8 @@ def chain_patch(page: Page, bench: Bench, opened: int | None = None) -> Patch:
     part = "v-build-one", view(page, bench)
     if opened is not None:
         part = "chain-form", chain_html(page, bench, opened)
-    return Patch(dict([part])) | header(page, bench) | stale(bench)
+    chat = Patch({"chat-chain": chain_choice(page, bench)})
+    return Patch(dict([part])) | chat | header(page, bench) | stale(bench)
 
 
 def stale(bench: Bench) -> Patch:

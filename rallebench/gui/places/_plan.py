@@ -5,7 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
-from rallebench.core.forecast import Forecast
+from rallebench.core.forecast import CHANGING, Forecast
 from rallebench.core.numbers import plural
 from rallebench.gui import html, jobs
 from rallebench.gui.events import Event
@@ -19,7 +19,6 @@ from rallebench.gui.wording import on_page
 from rallebench.render.experiments import span
 from rallebench.render.numbers import text, time_range
 from rallebench.services.experiment_jobs import PILOT
-from rallebench.services.forecasts import CHANGING
 from rallebench.services.jobs import Job
 from rallebench.views.experiment_design import Design, command
 
@@ -44,7 +43,7 @@ def plan(page: Page, event: Event, design: Design) -> Markup:
             on_page(error), run
         )
     pilot = page.workbench.jobs.get(PILOT, request.name)
-    words = command(request)
+    words = command(request, design.max_usd, design.repeats)
     shell = Markup('<p class="pre">{}</p>').format(words)
     shell = html.fold("The same on the command line", shell, id="x-command") if words else Markup()
     return _draw_steps(design, value, request.name, pilot) + shell

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rallebench.core.numbers import plural
 from rallebench.core.table_files import csv_table, latex
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import ExperimentsAddress, PaperTableAddress
+from rallebench.gui.addresses import ExperimentAddress, ExperimentsAddress, PaperTableAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -37,7 +37,7 @@ class PaperSearch:
 def register(page: Page) -> None:
     """Register this view."""
     page.view("experiments/published", open_view)
-    page.actions("published", save, search)
+    page.actions("published", save, search, reads=True)
 
 
 def open_view(page: Page, event: Event) -> Patch:
@@ -98,6 +98,8 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     heads = [f"{'>' if right else ''}{label}" for right, label in zip(numeric, labels)]
     lines = [[_cell(str(row[i])) for i in columns] for row in table.rows]
     ours = [published.is_ours(str(row[0])) for row in table.rows]
+    opened = {x.name: ExperimentAddress(id=x.experiment).href for x in own}
+    places = [opened.get(str(row[0]), "") for row in table.rows]
     doubts = html.bullets(value.doubts, "x-list")
     if doubts:
         doubts = html.heading("What does not agree with the rest of the paper") + doubts
@@ -111,14 +113,18 @@ def open_table(page: Page, event: Event, chosen: str) -> Patch:
     about = f"{value.about[:1].upper()}{value.about[1:]}."
     body = Markup(
         '{}<div class="x-published"><nav aria-label="Published tables">{}</nav><div><p>{} '
-        '<small>{}</small> {}</p><div class="wide">{}</div>{}{}{}</div></div>'
+        "<small>{}</small> {}</p>{}{}{}{}</div></div>"
     ).format(
         crumb,
         _list(chosen),
         about,
         units,
         html.link("Run this benchmark", benchmark),
-        html.rows(heads, lines, kind="x-paper", marked=ours),
+        html.copyable_table(
+            Markup('<div class="wide">{}</div>').format(
+                html.rows(heads, lines, kind="x-paper", marked=ours, addresses=places)
+            )
+        ),
         html.note(published.comparison(own) or NONE_YET),
         figures.plots(published.figures(value, own)),
         doubts,

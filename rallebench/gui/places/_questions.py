@@ -24,10 +24,12 @@ FILTERS = (
     ("lost", "Not retrieved"),
     ("format", "Format"),
     ("failed", "Failed"),
-    ("none", "No verdict yet"),
+    ("none", "No verdict"),
     ("right", "Right"),
 )
 IN_BUILD = FILTERS[:4]
+ROWS_ALIKE, CHARACTERS_ALIKE, MOST_CHARACTERS = 3, 40, 120
+"""Different answers, and characters of their common beginning, that make it a repeated prompt; characters of a row."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,27 @@ def verdict_chips(
 def position(listed: Sequence[QuestionRow], qid: str) -> int:
     """Return the index of a question in a list; -1 if absent."""
     return next((i for i, row in enumerate(listed) if row.qid == qid), -1)
+
+
+def answer_gists(answers: Sequence[str], most: int = MOST_CHARACTERS) -> list[str]:
+    """Shorten the answers of a list's rows. Of answers that repeat a prompt, and so begin alike, the end is shown.
+
+    >>> prompt = "Answer the question in a few words from these passages. "
+    >>> answer_gists([prompt + "Q1: Rome", prompt + "Q2: Paris", prompt + "Q3: Oslo"], 12)
+    ['… Q1: Rome', '… Q2: Paris', '… Q3: Oslo']
+    >>> answer_gists(["Rome", "Paris"])
+    ['Rome', 'Paris']
+    """
+    lines = [" ".join(answer.split()) for answer in answers]
+    texts = [line for line in lines if line]
+    beginnings = {line[:CHARACTERS_ALIKE] for line in texts}
+    alike = len(set(texts)) >= ROWS_ALIKE and [*map(len, beginnings)] == [CHARACTERS_ALIKE]
+    return [_end(line, most) if alike and len(line) > most else line[:most] for line in lines]
+
+
+def _end(line: str, most: int) -> str:
+    """Return the end of a line, from a whole word on."""
+    return f"… {line[-most:].partition(' ')[2] or line[-most:]}"
 
 
 def list_row(row: QuestionRow, below: str) -> Markup:
@@ -138,7 +161,5 @@ def question_rows(page: Page, request: RowWindow) -> Rows:
         ]
     else:
         rows = bench_rows(page, bench, examples[request.part])
-    none = {"none": html.VERDICTS["none"]}
-    return Rows(
-        [(x.qid, list_row(x, escape(x.answer[:120] or none.get(x.kind, "")))) for x in rows]
-    )
+    gists = answer_gists([row.answer for row in rows])
+    return Rows([(row.qid, list_row(row, escape(gist))) for row, gist in zip(rows, gists)])

@@ -12,20 +12,23 @@ from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural, smallness
 from rallebench.core.run_results import RunSummary
 from rallebench.gui import figures, form, html, panels
-from rallebench.gui.addresses import ComparisonAddress, RunAddress
-from rallebench.gui.events import Event
+from rallebench.gui.addresses import ComparisonAddress, Door, RunAddress
+from rallebench.gui.events import Event, TraceList
 from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Page
 from rallebench.gui.html import VERDICTS, escape
 from rallebench.gui.patches import Patch
+from rallebench.gui.places._runs_cells import lost_address, lost_stages
+from rallebench.gui.places._runs_corrections import draw_corrections
 from rallebench.gui.places._runs_figures import agents
-from rallebench.gui.places._runs_list import lost_stages, unread
-from rallebench.gui.places._steps import mark_gold
+from rallebench.gui.places._runs_flips import differing, flips, question_table
+from rallebench.gui.places._runs_list import unread
 from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
+from rallebench.views.gating import gate_sentence
+from rallebench.views.recommending import Recommendation, RunCosts, recommend, run_costs
 
-MOST_FLIPS = 200
 HEADS = (
     ">To the base, interval corrected",
     ">p, corrected",
@@ -33,12 +36,13 @@ HEADS = (
     ">Questions needed",
     "",
 )
-POWER = "Questions needed: to see this difference with 80 % power at the 5 % level."
+POWER = "Questions needed: to see this difference with 80 % power at the 5 % level, and for both ends of its interval."
 
 
 def register(page: Page) -> None:
     page.view("runs/compare", open_compare)
-    page.actions("runs", decide)
+    page.trace_list("runs/compare", list_traces)
+    page.actions("runs", decide, reads=True)
 
 
 def open_compare(page: Page, event: Event) -> Patch:
@@ -50,6 +54,18 @@ def open_compare(page: Page, event: Event) -> Patch:
         body = pair(page, query.a, query.b, query.metric)
     crumb = html.crumb("Runs", "#/runs/list", "Compare")
     return panels.view("runs/compare", "Compare", crumb, body, more=Markup(" data-problems"))
+
+
+def list_traces(page: Page, event: Event, door: Door) -> TraceList:
+    """Return the flipped questions of two runs, or the shared questions of several."""
+    query = event.read(ComparisonAddress)
+    names = query.r or (query.a, query.b)
+    sources = [(row.name, row.title) for row in title_rows(page, names)]
+    if query.r:
+        compared_runs = run_views.compare_several(page.workspace, names, query.metric)
+        return TraceList(differing(page, compared_runs), sources)
+    compared = run_views.compare_two(page.workspace, query.a, query.b, query.metric)
+    return TraceList(list(compared.pair.flipped_ids), sources)
 
 
 def judgement(sentence: str, reason: str, more: str = "") -> Markup:
@@ -65,13 +81,18 @@ def pair(page: Page, a: str, b: str, metric: str) -> Markup:
     compared = run_views.compare_two(page.workspace, a, b, metric)
     for name in unread(page, both):
         run_questions.read_stages(page.workspace, page.workbench.runs.open(name))
-    words = sentence(compared, first, second), reason(compared, first, second)
+    costs = run_costs(page.workspace, compared)
+    advice = recommend(compared, costs)
+    gate = gate_sentence(page.workspace, compared, (first.title, second.title))
+    why = Markup("{} {}").format(reason(compared, first, second), gate)
+    words = sentence(compared, advice, first, second), why
     titles = {row.name: row.title for row in both}
     decided = metric_choice(under_titles(compared.runs, titles))
-    below = flips(page, compared, both), different(compared, first, second)
+    labelled = draw_corrections(page, titles, compared.metric)
+    below = labelled, flips(page, compared, both), different(compared, first, second)
     folded = folds(page, compared.runs, both), *plots(page, titles, metric, compared.runs)
     cached = Markup() if compared.timed else Markup().join(map(html.note, compared.runs.timing))
-    head = judgement(*words, duel(compared, both) + cached), decided
+    head = judgement(*words, duel(compared, both, costs) + cached), decided
     return Markup().join((*head, *below, Markup("<div>"), *folded, Markup("</div>")))
 
 
@@ -100,27 +121,34 @@ def under_titles(compared: Comparison, titles: Mapping[str, str]) -> Comparison:
     return replace(compared, sides=tuple(sides))
 
 
-def sentence(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
-    """State the verdict in one sentence.
-
-    A run is called faster only if neither run used the cache for these questions and a difference is shown.
-    """
-    word = compared.verdict
+def sentence(
+    compared: run_views.RunPair,
+    advice: Recommendation | None,
+    first: RunSummary,
+    second: RunSummary,
+) -> Markup:
+    """State the verdict and the recommendation: the better run, or the cheaper one if no difference is shown."""
     size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
-    if word in ("better", "worse"):
-        best = second if word == "better" else first
-        return Markup("Keep <b>{}</b>: it is better by {}.").format(best.title, size)
-    if word:
-        return Markup("<b>{}</b> is {} by {}.").format(second.title, word, size)
-    took = compared.runs.pairs.get("seconds", {}).get(second.name)
-    same = not any(side.left_out for side in compared.runs.sides)
-    if took and took.a and took.b and took.significant and same and compared.timed:
-        fast, ratio = (second, took.a / took.b) if took.a > took.b else (first, took.b / took.a)
-        if ratio > 1.25:
-            return Markup("No difference shown. <b>{}</b> is {:.1f} times as fast.").format(
-                fast.title, ratio
-            )
-    return Markup("No difference shown.")
+    if advice is None:
+        return Markup("<b>{}</b> is {} by {}.").format(second.title, compared.verdict, size)
+    titles = {first.name: first.title, second.name: second.title}
+    verb = "Keep" if advice.run == first.name else "Take"
+    if advice.better:
+        against = [saving for saving in advice.savings if saving.run != advice.run]
+        but = Markup()
+        if against:
+            words = " and ".join(saving.predicate for saving in against)
+            but = Markup(" But <b>{}</b> {}.").format(titles[against[0].run], words)
+        return Markup("{} <b>{}</b>: it is better by {}.{}").format(
+            verb, titles[advice.run], size, but
+        )
+    head = Markup("No difference shown.")
+    if advice.run:
+        words = " and ".join(saving.words for saving in advice.savings)
+        return Markup("{} {} <b>{}</b>: {}.").format(head, verb, titles[advice.run], words)
+    for saving in advice.savings:
+        head += Markup(" <b>{}</b> {}.").format(titles[saving.run], saving.predicate)
+    return head
 
 
 def reason(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
@@ -137,63 +165,49 @@ def reason(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -
         run_views.label(compared.metric),
         gap_words(pair.difference or 0.0, compared.unit),
     )
-    if pair.low is None or pair.high is None or pair.p is None:
+    if pair.low is None or pair.high is None or not pair.has_verdict:
         return Markup("{}. {}.").format(counted, pair.note.capitalize() or "There is no interval")
     ends = (gap_words(end, compared.unit).removesuffix(" points") for end in (pair.low, pair.high))
+    if pair.watched:
+        return Markup("{}, interval {}, which holds whenever one stops.").format(
+            counted, " to ".join(ends)
+        )
     needed = ""
     if pair.needed and not pair.significant:
-        needed = f" To settle a difference of this size takes about {pair.needed:,} questions."
+        needed = f" To settle a difference of this size takes {pair.needed} questions."
     return Markup("{}, 95 % interval {}, p = {}.{}").format(
         counted, " to ".join(ends), numbers.text(pair.p, "p"), needed
     )
 
 
-def duel(compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
-    """Draw the mean and time of each run over the questions scored in both."""
-    lines, cells = Markup(), compared.runs.cells
-    times = [mean.value for mean in cells.get("seconds", ())]
-    times = times if times and compared.timed else [None, None]
-    for row, mean, took in zip(both, cells[compared.metric], times):
+def duel(
+    compared: run_views.RunPair, both: Sequence[RunSummary], costs: Sequence[RunCosts]
+) -> Markup:
+    """Draw the mean of each run over the questions scored in both, with its time and tokens a question, its price and
+    the memory of its models and indexes.
+    """
+    lines, cell = [], Markup('<span class="nowrap" title="{}">{}</span>')
+    for row, mean, cost in zip(both, compared.runs.cells[compared.metric], costs):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else Markup()
-        lines += html.link(row.title, RunAddress(row.name).href, "nm")
-        lines += Markup("<span>{}</span><span>{}</span>").format(
-            figures.quantity(mean, compared.unit), bar
-        )
-        lines += Markup('<span class="n">{}</span>').format(figures.duration(took))
-    return Markup('<div class="duel">{}</div>').format(lines)
-
-
-def flips(page: Page, compared: run_views.RunPair, both: Sequence[RunSummary]) -> Markup:
-    """List the questions whose scores differ."""
-    pair = compared.pair
-    same = pair.n - pair.wins - pair.losses
-    counts = html.join_facts(
-        f"{pair.wins:,} better", f"{pair.losses:,} worse", f"{same:,} the same"
-    )
-    head = html.heading("Questions that flipped", counts)
-    if not pair.flipped_ids:
-        return head + html.note("Every question has the same score in both runs.")
-    runs = [page.workbench.runs.open(row.name) for row in both]
-    answers = [{x.qid: x for x in run_questions.questions(page.workspace, run)} for run in runs]
-    lines, addresses = [], []
-    for qid in list(pair.flipped_ids)[:MOST_FLIPS]:
-        example = run_questions.example(runs[0], qid)
-        accepted = example.gold.answers
-        cells = [
-            Markup('{} <span dir="auto">{}</span>').format(
-                html.mark(rows[qid].kind), mark_gold(rows[qid].answer[:300], accepted)
-            )
-            if qid in rows
-            else "–"
-            for rows in answers
-        ]
-        gold = Markup("<mark>{}</mark>").format(accepted[0]) if accepted else "–"
+        tokens = "–" if cost.tokens is None else f"{cost.tokens:,.0f}"
+        memory = "–" if cost.memory is None else figures.amount(cost.memory)
+        why = "" if compared.timed else "Times are not compared."
         lines.append(
-            [Markup('<span dir="auto">{}</span>').format(example.question.text), gold, *cells]
+            [
+                html.link(row.title, RunAddress(row.name).href, "nm"),
+                figures.quantity(mean, compared.unit),
+                bar,
+                cell.format(why, figures.duration(cost.seconds)),
+                cell.format("Sent and written, a question", tokens),
+                cell.format("Of the whole run", cost.price or "–"),
+                cell.format("Of its models and indexes", memory),
+            ]
         )
-        addresses.append(RunAddress(both[1].name, q=qid).href)
-    heads = ["Question", "Gold", *(row.title for row in both)]
-    return head + html.rows(heads, lines, kind="flips", addresses=addresses)
+    label = run_views.label(compared.metric)
+    heads = ("Run", f">{label}", "", ">Time a question", ">Tokens a question", ">Price", ">Memory")
+    return Markup('<div class="wide"><div class="duel">{}</div></div>').format(
+        html.rows(heads, lines)
+    )
 
 
 def different(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
@@ -226,7 +240,9 @@ def folds(page: Page, compared: Comparison, both: Sequence[RunSummary]) -> Marku
     qids = {example.question.qid for example in compared.common}
     parts = [lost_stages(page, row.name, qids) for row in both]
     bars = Markup().join(
-        Markup("<p>{}</p>{}").format(row.title, figures.waterfall_bar(lost, tall=True))
+        Markup("<p>{}</p>{}").format(
+            row.title, figures.waterfall_bar(lost, tall=True, address=lost_address(row.name))
+        )
         for row, lost in zip(both, parts)
     )
     before, after = ({kind: count for kind, _, count in lost} for lost in parts)
@@ -305,7 +321,8 @@ def decide(page: Page, event: Event) -> Patch:
 
 
 def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
-    titles = {row.name: row.title for row in title_rows(page, names)}
+    listed = title_rows(page, names)
+    titles = {row.name: row.title for row in listed}
     if run_views.share_nothing(page.workspace, names):
         head = f"{len(names)} runs of different datasets"
         why = "They share no question, so only their means stand side by side."
@@ -318,9 +335,13 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
     head = Markup("{}{}{}").format(
         judgement(winner(compared, titles), why), decided, ranking_rows(compared, titles)
     )
-    return Markup().join(
-        (head, Markup("<div>"), *plots(page, titles, metric, compared), Markup("</div>"))
-    )
+    qids = differing(page, compared)
+    gist = plural(len(qids), "question")
+    table = question_table(page, listed, qids)
+    every = html.fold("Questions that differ", table, gist=gist, id="compare-questions")
+    folded = (every if qids else Markup(), *plots(page, titles, metric, compared))
+    head += draw_corrections(page, titles, compared.metric)
+    return Markup().join((head, Markup("<div>"), *folded, Markup("</div>")))
 
 
 def winner(compared: Comparison, titles: Mapping[str, str]) -> Markup:
@@ -360,7 +381,7 @@ def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
         words = Markup('<small class="below">{}</small>').format(pair.verdict(up))
         line += [figures.gap(delta, unit) + words, numbers.text(pair.corrected, "p")]
         line.append(f"{pair.wins:,} / {pair.ties:,} / {pair.losses:,}")
-        line.append(f"{pair.needed:,}" if pair.needed else "–")
+        line.append(str(pair.needed or "–"))
         lines.append([*line, html.link("compare", ComparisonAddress(base, name).href)])
     heads = ("Run", f">{run_views.label(compared.metric)}", "", *HEADS)
     test = compared.test[:1].upper() + compared.test[1:]

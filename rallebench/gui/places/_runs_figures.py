@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 
 from markupsafe import Markup
 
@@ -10,10 +11,11 @@ from rallebench.core.costs import ActionCost, CostTotal
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import independence, smallness
 from rallebench.core.report import RunReport
+from rallebench.core.tables import Table
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
 from rallebench.render import costs, numbers
-from rallebench.views import run_views
+from rallebench.views import repeats, run_views
 from rallebench.views.comparing import analyse_agents
 from rallebench.views.run_views import OpenRun
 
@@ -34,7 +36,7 @@ several questions are asked side by side."
 def tiles(page: Page, run: OpenRun, report: RunReport) -> Markup:
     boxes = Markup()
     for tile in run_views.tiles(report, run.chain):
-        n, below = tile.mean.n, tile.about[:60]
+        n, below = tile.mean.n, shorten(tile.about, 60, placeholder=" …")
         if tile.label == "EM":
             below = f"{round((tile.mean.value or 0) * n):,} of {n:,} right"
         boxes += _tile(tile.label, figures.quantity(tile.mean, tile.unit), below, tile.about)
@@ -91,8 +93,12 @@ def metrics(page: Page, run: OpenRun) -> Markup:
     table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
     left_out = Markup().join(map(html.note, printed.left_out))
-    return Markup('<div class="row">{}</div>{}{}{}{}{}').format(
-        scorer, agents(page, [run.name]), table, html.note(clusters), left_out, cards
+    repeated = Markup().join(
+        figures.table(part) if isinstance(part, Table) else html.note(part)
+        for part in repeats.blocks(report.repeats)
+    )
+    return Markup('<div class="row">{}</div>{}{}{}{}{}{}').format(
+        scorer, agents(page, [run.name]), table, html.note(clusters), repeated, left_out, cards
     )
 
 

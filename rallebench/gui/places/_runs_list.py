@@ -1,8 +1,8 @@
-"""The list of runs: scores, stages at which questions were lost, running work, and the bin."""
+"""The list of runs: chosen columns, typed filter, groups, running work, and the lost questions of the newest runs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,36 +10,24 @@ from functools import partial
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.list_columns import find_column
 from rallebench.core.numbers import plural
 from rallebench.core.run_results import RunSummary
-from rallebench.gui import figures, form, html, jobs, panels
-from rallebench.gui.addresses import ComparisonAddress, Query, RunAddress
+from rallebench.gui import html, jobs, lists, panels
+from rallebench.gui.addresses import ComparisonAddress, RunAddress
 from rallebench.gui.events import Event, Rows, RowWindow
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.jobs import progress_words, stop_button
+from rallebench.gui.lists import ListState, ListView
 from rallebench.gui.patches import PageEvent, Patch
-from rallebench.render import numbers
+from rallebench.gui.places import _runs_cells as cells
 from rallebench.services.jobs import Job
-from rallebench.views import run_list, run_questions, run_views
+from rallebench.views import run_columns, run_list, run_questions
+from rallebench.views.run_columns import RunColumn
 
-STATES = {
-    "running": "running",
-    "scoring": "being scored",
-    "stopped": "stopped",
-    "failed": "failed",
-    "interrupted": "interrupted",
-    "done": "",
-}
-HEADS = Markup(
-    '<div class="runrow head"><span></span><span>Run</span><span>Dataset</span>'
-    '<span class="n">Score</span><span></span>\n<span class="n">R-precision</span>'
-    '<span>Where questions were lost</span><span class="n">A question</span>'
-    '<span class="n">Price</span>\n<span></span></div>'
-)
 NEWEST = 30
 """Number of runs whose steps are read for the bar of lost questions."""
-
 LEGEND = (
     ("lost", "not retrieved"),
     ("wrong", "not in the answer"),
@@ -48,19 +36,20 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True)
-class RunFilter(Query):
-    """The filter of a window's list. ``mark``: changes when the runs change, so that the list is reloaded."""
+@dataclass(frozen=True, slots=True)
+class RunGroup:
+    """The heading of a group in the list, with its rows; ``is_folded``: they are left out."""
 
-    words: str = ""
-    dataset: str = ""
-    mark: str = ""
+    name: str
+    rows: Sequence[RunSummary]
+    is_folded: bool
 
 
 def register(page: Page) -> None:
     page.rows("runs", run_rows)
-    page.actions("runs", refresh, losses, ask_title, rename, delete, open_bin, restore, empty_bin)
-    page.actions("runs", stop, compare)
+    page.actions("runs", refresh, losses, compare, reads=True)
+    page.actions("runs", stop)
+    LIST.register(page)
 
 
 def reading(do: str, **data: str) -> Markup:
@@ -70,15 +59,16 @@ def reading(do: str, **data: str) -> Markup:
     ).format(attributes(do=do, **data))
 
 
+@run_list.reading_once()
 def view(page: Page, event: Event) -> Patch:
-    """Draw the heading, running work and table."""
-    datasets = {row.dataset for row in run_list.rows(page.workspace) if row.dataset}
-    filters = window_filter(event)
-    more = Markup(' class="short" aria-label="Dataset"{}').format(form.on_change("runs.refresh"))
+    """Draw the heading, running work and table. Without a filter in the address, the window's last one applies."""
+    state, address = LIST.state(event), ""
+    last = event.session.state(ListState)
+    if state == ListState() and last != ListState():
+        state, address = last, LIST.address(event, last)
+    event.session.put(state)
     count = len(run_list.in_bin(page.workspace))
     bar = (
-        form.filter_field("runs-words", filters.words, "runs.refresh"),
-        form.select("dataset", sorted(datasets), filters.dataset, blank="All datasets", more=more),
         html.button(f"Bin ({count})", "runs.open_bin", kind="quiet") if count else Markup(),
         html.button("Import predictions", "runs.ask_predictions", kind="quiet"),
         html.button("MLflow", "runs.mlflow", kind="quiet", title="Open all runs in MLflow"),
@@ -89,19 +79,15 @@ def view(page: Page, event: Event) -> Patch:
         Markup('<div class="row"><h1>Runs</h1><span class="gap"></span>{}</div>').format(
             Markup().join(bar)
         ),
+        Markup('<div id="runs-toolbar">{}</div>').format(lists.toolbar(LIST, page, state)),
         Markup('<div id="runs-now" data-follow="*" data-do="runs.refresh">{}</div>').format(
             now(page)
         ),
-        Markup('<div id="runs-rows">{}</div>').format(table(page, event)),
+        Markup('<div id="runs-rows">{}</div>').format(table(page, state)),
     )
-    return panels.view(
-        "runs/list", "Runs", *parts, kind="wide", more=Markup(" data-form data-problems")
-    )
-
-
-def window_filter(event: Event) -> RunFilter:
-    """Return the filter of this window."""
-    return event.session.state(RunFilter)
+    more = Markup(" data-form data-problems")
+    opened = panels.view("runs/list", "Runs", *parts, kind="wide", more=more)
+    return opened | Patch(address=address) if address else opened
 
 
 def now(page: Page) -> Markup:
@@ -131,15 +117,9 @@ def so_far(page: Page, job: Job) -> str:
     return ""
 
 
-def shown_rows(page: Page, filters: RunFilter) -> list[RunSummary]:
-    """Return the runs that pass a filter."""
-    listed = run_list.rows(page.workspace)
-    return run_list.filter_rows(listed, filters.words, filters.dataset)
-
-
-def table(page: Page, event: Event) -> Markup:
-    """Draw the windowed list."""
-    filters, rows = window_filter(event), shown_rows(page, window_filter(event))
+@run_list.reading_once()
+def table(page: Page, state: ListState) -> Markup:
+    """Draw the windowed list with its heads and the row of means."""
     if not run_list.rows(page.workspace):
         if page.workbench.jobs.list("run", active=True):
             return Markup()
@@ -147,19 +127,97 @@ def table(page: Page, event: Event) -> Markup:
             "No run yet. A run asks a chain every question of a dataset and scores the answers.",
             html.button("New run", "runs.new"),
         )
+    try:
+        rows = LIST.arrange(page, state)
+    except UsageError as error:
+        return html.problem(error)
     if not rows:
         return html.note("No run fits the filter.")
-    legend = Markup().join(
+    marks = tuple((r.name, r.state, r.done, r.title, r.tags, r.note, r.is_reference) for r in rows)
+    key = replace(state, mark=str(hash(marks)))
+    entries = list_entries(rows, state)
+    window = html.window("runs", key, len(entries), "", row=58, label="Runs")
+    visible = shown_columns(page, state)
+    widths = [cells.width(name, column) for name, column in visible]
+    style = (
+        f"--rows:{len(entries)};--columns:{' '.join(widths)};--least:{cells.least_width(widths)}px"
+    )
+    return Markup(
+        '<div class="runlist{}" style="{}"><div class="inside">{}{}{}</div></div>{}'
+    ).format(
+        " chosen" if state.show else "",
+        style,
+        heads(page, state),
+        window,
+        means(rows, visible),
+        legend(page, rows),
+    )
+
+
+def shown_columns(page: Page, state: ListState) -> list[tuple[str, RunColumn | None]]:
+    """Return the names of the visible columns, the title first; None for a column that is only drawn."""
+    columns = run_columns.columns(page.workspace)
+    visible = [
+        (name, find_column(columns, name)) for name in ("name", *LIST.visible_columns(state))
+    ]
+    return [(name, column) for name, column in visible if column or name in cells.DRAWN]
+
+
+def heads(page: Page, state: ListState) -> Markup:
+    """Draw the heads; a press sorts."""
+    drawn = Markup()
+    for name, column in shown_columns(page, state):
+        label = cells.DRAWN.get(name, "")
+        inside = lists.head(LIST, column, state) if column else label
+        side = "n" if column and column.is_number else ""
+        order = html.NOTHING
+        if column:
+            order = Markup(' aria-sort="{}"').format(lists.sort_order(state, name))
+        drawn += Markup('<span role="columnheader" class="{}" data-column="{}"{}>{}</span>').format(
+            side, name, order, inside
+        )
+    return Markup(
+        '<div class="heads" role="table" aria-label="Columns of the runs">'
+        '<div class="runrow head" role="row"><span></span>{}<span></span></div></div>'
+    ).format(drawn)
+
+
+def means(rows: Sequence[RunSummary], visible: Sequence[tuple[str, RunColumn | None]]) -> Markup:
+    """Draw the row of means over the runs that fit the filter."""
+    drawn = Markup()
+    for name, column in visible:
+        if name == "name":
+            readable = sum(not row.problem for row in rows)
+            drawn += Markup('<span class="nm">Mean of {}</span>').format(plural(readable, "run"))
+            continue
+        mean = run_columns.mean_over(rows, column) if column else None
+        text = cells.number_text(column, mean) if column and mean is not None else ""
+        drawn += Markup('<span class="n" data-column="{}">{}</span>').format(name, text)
+    return Markup('<div class="runrow means"><span></span>{}<span></span></div>').format(drawn)
+
+
+def legend(page: Page, rows: Sequence[RunSummary]) -> Markup:
+    drawn = Markup().join(
         Markup('<span><i class="s-{}"></i>{}</span>').format(kind, words) for kind, words in LEGEND
     )
     if unread(page, rows):
-        legend += reading("runs.losses")
-    marks = "|".join(f"{row.name}{row.state}{row.done}{row.title}" for row in rows)
-    key = replace(filters, mark=str(hash(marks)))
-    window = html.window("runs", key, len(rows), "", row=58, label="Runs")
-    return Markup(
-        '{}<div class="runlist" style="--rows:{}">{}</div><div class="legend">{}</div>'
-    ).format(HEADS, len(rows), window, legend)
+        drawn += reading("runs.losses")
+    return Markup('<div class="legend">{}</div>').format(drawn)
+
+
+def list_entries(rows: Sequence[RunSummary], state: ListState) -> Sequence[RunSummary | RunGroup]:
+    """Return the rows, below the headings of their groups if there are groups."""
+    if state.group not in GROUPS:
+        return rows
+    groups: dict[str, list[RunSummary]] = {}
+    for row in rows:
+        groups.setdefault(GROUPS[state.group](row), []).append(row)
+    entries: list[RunSummary | RunGroup] = []
+    folded = state.folded_groups
+    for name, members in groups.items():
+        entries.append(RunGroup(name, members, name in folded))
+        entries += () if name in folded else members
+    return entries
 
 
 def unread(page: Page, rows: Sequence[RunSummary]) -> list[str]:
@@ -173,18 +231,56 @@ def unread(page: Page, rows: Sequence[RunSummary]) -> list[str]:
 
 def losses(page: Page, event: Event) -> Iterator[Patch]:
     """Analyse the lost questions of the newest runs, one run after another."""
-    for name in unread(page, shown_rows(page, window_filter(event))):
+    for name in unread(page, _shown_rows(page, event)):
         run_questions.read_stages(page.workspace, page.workbench.runs.open(name))
         yield Patch(event=PageEvent("rb-rows", list="runs"))
-    yield Patch({"runs-rows": table(page, event)})
+    yield Patch({"runs-rows": table(page, LIST.state(event))})
 
 
+def _shown_rows(page: Page, event: Event) -> Sequence[RunSummary]:
+    with suppress(UsageError):
+        return LIST.arrange(page, LIST.state(event))
+    return ()
+
+
+@run_list.reading_once()
 def run_rows(page: Page, request: RowWindow) -> Rows:
-    part = shown_rows(page, request.read(RunFilter))[request.part]
-    return Rows([(row.name, run_row(page, row)) for row in part])
+    state = request.read(ListState)
+    visible = shown_columns(page, state)
+    entries = list_entries(LIST.arrange(page, state), state)[request.part]
+    return Rows(
+        [
+            (f"group {entry.name}", group_row(page, entry, visible))
+            if isinstance(entry, RunGroup)
+            else (entry.name, run_row(page, entry, visible))
+            for entry in entries
+        ]
+    )
 
 
-def run_row(page: Page, row: RunSummary) -> Markup:
+def group_row(
+    page: Page, group: RunGroup, visible: Sequence[tuple[str, RunColumn | None]]
+) -> Markup:
+    """Draw the heading of a group with its means; a press folds it."""
+    drawn = Markup()
+    for name, column in visible[1:]:
+        mean = run_columns.mean_over(group.rows, column) if column else None
+        text = cells.number_text(column, mean) if column and mean is not None else ""
+        drawn += Markup('<span class="n" data-column="{}">{}</span>').format(name, text)
+    return Markup(
+        '<div class="runrow group"><span></span><span><button type="button" class="fold-group" aria-expanded="{}"{}>'
+        '<i aria-hidden="true">{}</i> {}</button><small>{}</small></span>{}<span></span></div>'
+    ).format(
+        str(not group.is_folded).lower(),
+        attributes(do=LIST.do("fold"), fold=group.name),
+        "▸" if group.is_folded else "▾",
+        group.name or "none",
+        plural(len(group.rows), "run"),
+        drawn,
+    )
+
+
+def run_row(page: Page, row: RunSummary, visible: Sequence[tuple[str, RunColumn | None]]) -> Markup:
     place = RunAddress(row.name).href
     if row.problem:
         gone = html.menu(delete_button(row), label=f"More for {row.title}")
@@ -192,42 +288,13 @@ def run_row(page: Page, row: RunSummary) -> Markup:
             '<div class="runrow broken"><span></span><span><b class="nm">{}</b>'
             '<small class="bad" title="{}">{}</small></span><span>{}</span></div>'
         ).format(row.name, row.problem, row.problem, gone)
-    chain = row.chain
-    depths = [f"k {a.k}" for a in chain.actions if a.kind == "retrieve"][-1:] if chain else []
-    about = html.join_facts(
-        *depths,
-        *(chain.llms if chain else ()),
-        numbers.moment(row.created),
-        row.workflow if row.workflow != "chain" else "",
-        STATES.get(row.state, row.state),
-        f"{row.errors} failed" if row.errors else "",
-    )
-    price = ""
-    if not run_list.is_imported(row):
-        price, _ = run_views.price_text(page.workspace, row.usd, chain.llms if chain else ())
     tick = Markup('<input type="checkbox" value="{}" aria-label="Choose {} to compare">').format(
         row.name, row.title
     )
-    more = run_menu(row, html.link("Open", place, ""))
-    cells = (
-        Markup('<span><a class="nm" href="{}" title="{}">{}</a><small>{}</small></span>').format(
-            place, row.name, row.title, about
-        ),
-        Markup("<span>{}<small>{}</small></span>").format(row.dataset, question_count(row)),
-        Markup('<span class="n" title="{}">{}<small>{}</small></span>').format(
-            figures.doubt(row.mean),
-            figures.percent(row.mean) if row.mean else "–",
-            run_views.label(row.metric),
-        ),
-        Markup("<span>{}</span>").format(figures.interval_bar(row.mean)),
-        Markup('<span class="n">{}</span>').format(figures.percent(row.precision)),
-        Markup("<span>{}</span>").format(lost_bar(page, row.name)),
-        Markup('<span class="n">{}</span>').format(figures.duration(row.seconds)),
-        Markup('<span class="n">{}</span>').format(price),
-        Markup("<span>{}</span>").format(more),
-    )
-    return Markup('<div class="runrow" data-href="{}">{}{}</div>').format(
-        place, tick, Markup().join(cells)
+    drawn = Markup().join(cells.cell(page, row, name, column) for name, column in visible)
+    menu = run_menu(row, html.link("Open", place, ""))
+    return Markup('<div class="runrow" data-href="{}">{}{}<span>{}</span></div>').format(
+        place, tick, drawn, menu
     )
 
 
@@ -236,6 +303,7 @@ def run_menu(row: RunSummary, first: str = "") -> Markup:
     return html.menu(
         first,
         html.button("Rename", "runs.ask_title", id=row.name),
+        html.button("Tags and note", "runs.ask_marks", id=row.name),
         html.button("Export", "runs.ask_form", run=row.name),
         html.button("Open in MLflow", "runs.mlflow", run=row.name)
         if row.state == "done"
@@ -245,10 +313,6 @@ def run_menu(row: RunSummary, first: str = "") -> Markup:
     )
 
 
-def question_count(row: RunSummary) -> str:
-    return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
-
-
 def delete_button(row: RunSummary) -> Markup:
     ask = f"Move the run {row.title} into the bin? It can be brought back."
     return html.button(
@@ -256,85 +320,20 @@ def delete_button(row: RunSummary) -> Markup:
     )
 
 
-def lost_stages(
-    page: Page, name: str, qids: Collection[str] | None = None
-) -> list[tuple[str, str, int]]:
-    """Return the stages at which questions of a run, or of ``qids``, were lost; empty if the answers cannot be read."""
-    with suppress(RalleError):
-        run = page.workbench.runs.open(name)
-        listed = run_questions.questions(page.workspace, run)
-        return run_questions.lost_parts([x for x in listed if qids is None or x.qid in qids])
-    return []
-
-
-def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
-    """Draw the stages at which questions were lost as a bar; each part opens its questions."""
-    target = f"{RunAddress(name).href}&only={{verdict}}"
-    return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=target)
-
-
 # actions
 
 
+@run_list.reading_once()
+def draw(page: Page, event: Event, state: ListState) -> Mapping[str, str]:
+    """Draw the rows for a state, which the window keeps."""
+    event.session.put(state)
+    return {"runs-rows": table(page, state)}
+
+
+@run_list.reading_once()
 def refresh(page: Page, event: Event) -> Patch:
-    """Redraw the list after a change of the filter or the runs."""
-    filters = window_filter(event)
-    words, dataset = event.text("words", filters.words), event.text("dataset", filters.dataset)
-    event.session.put(RunFilter(words, dataset))
-    return Patch({"runs-now": now(page), "runs-rows": table(page, event)})
-
-
-def ask_title(page: Page, event: Event) -> Patch:
-    row = run_list.run_row(page.workspace, event.text("id"))
-    more = form.on_enter("runs.rename", id=row.name)
-    note = f"Its folder stays {row.name}: experiments and MLflow know it by that name. Leave it empty to return to the automatic name."
-    body = form.text("as", "Name", row.title, more=more) + html.note(note)
-    return panels.ask("Rename the run", body, "Rename", "runs.rename", id=row.name)
-
-
-def rename(page: Page, event: Event) -> Patch:
-    page.workbench.runs.rename(event.text("id"), event.text("as"))
-    return Patch({"runs-rows": table(page, event)}, dialog="")
-
-
-def delete(page: Page, event: Event) -> Patch:
-    page.workbench.runs.delete(event.text("id"))
-    gone = PageEvent("rb-gone", run=event.text("id"))
-    undo = html.button("Bring back", "runs.restore", id=event.text("id"))
-    patch = Patch(say="The run is in the bin.", undo=undo, go="#/runs/list", event=gone)
-    return view(page, event) | patch
-
-
-def open_bin(page: Page, event: Event) -> Patch:
-    binned, lines = run_list.in_bin(page.workspace), []
-    for row in binned:
-        about = html.join_facts(row.dataset, numbers.moment(row.created))
-        name = Markup('<b class="nm" title="{}">{}</b><small>{}</small>').format(
-            row.name, row.title, about
-        )
-        lines.append([name, html.button("Bring back", "runs.restore", id=row.name)])
-    count = plural(len(binned), "run")
-    gone = html.button(
-        f"Empty the bin ({len(binned)})",
-        "runs.empty_bin",
-        kind="danger",
-        confirm=f"Delete {count} in the bin for good? Nothing brings them back.",
-        confirm_verb=f"Delete {count} for good",
-    )
-    listed = html.rows(["Run", ">"], lines)
-    return panels.form_drawer("Bin", listed, gone)
-
-
-def restore(page: Page, event: Event) -> Patch:
-    """Restore a run; the bin stays open while it contains others."""
-    page.workbench.runs.restore(event.text("id"))
-    more = open_bin(page, event) if run_list.in_bin(page.workspace) else Patch(drawer="")
-    return view(page, event) | more
-
-
-def empty_bin(page: Page, event: Event) -> Patch:
-    say = f"Deleted {plural(page.workbench.runs.empty_bin(), 'run')}."
-    return view(page, event) | Patch(drawer="", say=say)
+    """Redraw the list after a change of the runs."""
+    return Patch({"runs-now": now(page), "runs-rows": table(page, LIST.state(event))})
 
 
 def stop(page: Page, event: Event) -> Patch:
@@ -350,10 +349,31 @@ def compare(page: Page, event: Event) -> Patch:
     names = [row.name for row in run_list.rows(page.workspace) if row.name in ticked]
     if len(names) < 2:
         raise UsageError("Tick two or more runs of the list, then press Compare.")
-    names.reverse()  # the oldest is the baseline
+    names.reverse()  # the oldest is the baseline, unless one of them is starred
+    starred = {row.name for row in run_list.rows(page.workspace) if row.is_reference}
+    names.sort(key=lambda name: name not in starred)
     compared = (
         ComparisonAddress(names[0], names[1])
         if len(names) == 2
         else ComparisonAddress(r=tuple(names))
     )
     return Patch(go=compared.href)
+
+
+GROUPS: Mapping[str, Callable[[RunSummary], str]] = {
+    "experiment": lambda row: row.experiment,
+    "dataset": lambda row: row.dataset,
+    "chain": lambda row: row.chain.name if row.chain else row.workflow,
+}
+"""Column to group by → the group of a run."""
+LIST: ListView[RunSummary] = ListView(
+    "runs",
+    "runs/list",
+    lambda page: run_list.rows(page.workspace),
+    lambda page: run_columns.columns(page.workspace),
+    draw,
+    initial=cells.INITIAL,
+    more=cells.DRAWN,
+    groups=tuple(GROUPS),
+    hint="Filter, as in em<50 chain:starter -tag:night",
+)

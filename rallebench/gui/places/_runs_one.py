@@ -3,52 +3,60 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.run_results import RunSummary
-from rallebench.gui import figures, form, html, panels
+from rallebench.gui import form, html, panels
 from rallebench.gui.addresses import (
-    AgentAddress,
     ComparisonAddress,
+    Door,
     ExperimentsAddress,
     Query,
     QuestionAddress,
     RunAddress,
 )
-from rallebench.gui.events import Event, Rows, RowWindow
+from rallebench.gui.events import Event, Rows, RowWindow, TraceList
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import PageEvent, Patch
 from rallebench.gui.places import _runs_list
-from rallebench.gui.places._questions import list_row, position, verdict_chips
+from rallebench.gui.places._label_bar import BLIND, OPEN, bar, blind_view
+from rallebench.gui.places._questions import answer_gists, list_row, position, verdict_chips
+from rallebench.gui.places._runs_cells import STATES, lost_bar, lost_stages, question_count
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
-from rallebench.gui.places._runs_list import lost_bar, question_count, reading, running
-from rallebench.gui.places._steps import answer_line, folds, mark_gold, price
+from rallebench.gui.places._runs_list import reading, running
+from rallebench.gui.places._runs_marks import star_button, tag_marks
+from rallebench.gui.places._trace import build_link, trace_html
 from rallebench.render import numbers
-from rallebench.views import run_list, run_questions, run_views
+from rallebench.views import dataset_changes, run_list, run_questions
+from rallebench.views import labels as labels_view
 from rallebench.views.run_questions import QuestionRow
 from rallebench.views.run_views import OpenRun
+from rallebench.views.traces import run_trace
 
 PARTS = (("questions", "Questions"), ("metrics", "Metrics"), ("cost", "Cost"), ("config", "Config"))
 
 
 @dataclass(frozen=True)
 class RunQuestions(Query):
-    """The filtered questions of a run. ``mark``: changes when the answers change, so that the list is reloaded."""
+    """The filtered questions of a run. ``mark``: changes when the answers or labels change, so that the list is reloaded."""
 
     run: str = ""
     only: str = ""
     words: str = ""
     mark: str = ""
+    label: str = ""
 
 
 def register(page: Page) -> None:
     page.view("runs/run", open_run)
     page.rows("run-questions", question_rows)
-    page.actions("runs", question, bring_back, choose, stages, live, resume, use)
+    page.trace_list("runs/run", list_traces)
+    page.actions("runs", question, choose, stages, live, use, reads=True)
+    page.actions("runs", bring_back, resume)
 
 
 def folder(page: Page, event: Event) -> OpenRun:
@@ -79,11 +87,13 @@ def open_run(page: Page, event: Event) -> Patch:
         return panels.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
     row = run_list.run_row(page.workspace, run.name)
     if part == "config":
-        body = html.pre(json.dumps(run.record, ensure_ascii=False, indent=2), "pre code")
+        body = html.copyable(
+            html.pre(json.dumps(run.record, ensure_ascii=False, indent=2), "pre code")
+        )
     elif part in ("metrics", "cost"):
         body = {"metrics": metrics, "cost": cost}[part](page, run)
     else:
-        body = questions_part(page, run, query)
+        body = questions_part(page, event, run, query)
     head = Markup('<div id="run-head">{}</div>').format(heading(page, row, part))
     return panels.view(
         "runs/run", row.title, head, body, kind="wide", more=Markup(" data-problems")
@@ -91,8 +101,8 @@ def open_run(page: Page, event: Event) -> Patch:
 
 
 def heading(page: Page, row: RunSummary, part: str) -> Markup:
-    when, state = numbers.moment(row.created), _runs_list.STATES.get(row.state, row.state)
-    counted = f"{question_count(row).removesuffix(' questions')} questions"
+    when, state = numbers.moment(row.created), STATES.get(row.state, row.state)
+    counted = row.decided or f"{question_count(row).removesuffix(' questions')} questions"
     about = html.join_facts(f"on {row.dataset}", counted, when, state)
     done, buttons = row.state == "done", Markup()
     if row.state not in ("done", "running", "scoring") and not row.problem:
@@ -108,17 +118,27 @@ def heading(page: Page, row: RunSummary, part: str) -> Markup:
     tabs = [(places[key], label) for key, label in PARTS]
     switch = html.segments(tabs, places.get(part, ""), "Parts of the run")
     crumb = html.crumb("Runs", "#/runs/list", row.title, about, buttons=buttons)
-    return Markup('{}<div class="row">{}</div>').format(crumb, switch)
+    words = Markup('<span class="run-note">{}</span>').format(row.note) if row.note else Markup()
+    edit = html.button("Tags and note", "runs.ask_marks", kind="quiet", id=row.name)
+    marks = Markup('<div class="run-marks">{}{}{}{}</div>').format(
+        star_button(row), tag_marks(row), words, edit
+    )
+    return Markup('{}<div class="row">{}<span class="gap"></span>{}</div>').format(
+        crumb, switch, marks
+    )
 
 
 def compare_menu(page: Page, row: RunSummary) -> Markup:
     """Draw a menu of the other runs on the same dataset; "" if there are none."""
     question_list = run_list.rows(page.workspace)
-    others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset][:30]
+    others = [r for r in question_list if r.name != row.name and r.dataset == row.dataset]
+    others.sort(key=lambda other: not other.is_reference)
     links = Markup()
-    for other in others:
-        title = html.join_facts(other.title, numbers.moment(other.created))
-        links += html.link(title, ComparisonAddress(other.name, row.name).href, "")
+    for other in others[:30]:
+        star = "★ reference run" if other.is_reference else ""
+        title = html.join_facts(other.title, star, numbers.moment(other.created))
+        pair = (row.name, other.name) if row.is_reference else (other.name, row.name)
+        links += html.link(title, ComparisonAddress(*pair).href, "")
     summary = Markup('<summary class="button">Compare with …</summary>')
     return (
         Markup('<details class="menu wide-menu">{}<div>{}</div></details>').format(summary, links)
@@ -127,7 +147,7 @@ def compare_menu(page: Page, row: RunSummary) -> Markup:
     )
 
 
-def questions_part(page: Page, run: OpenRun, query: RunAddress) -> Markup:
+def questions_part(page: Page, event: Event, run: OpenRun, query: RunAddress) -> Markup:
     """Draw the tiles, the bar, and the list next to one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
     if job:
@@ -140,18 +160,19 @@ def questions_part(page: Page, run: OpenRun, query: RunAddress) -> Markup:
         '<div class="detail" id="run-question" data-problems>{}</div></div>'
     ).format(
         live_part,
-        top(page, run),
+        top(page, run, query),
         question_list(page, run, query),
-        detail(page, run, opened_first(page, run, query)),
+        detail(page, event, run, replace(query, q=opened_first(page, run, query))),
     )
 
 
-def top(page: Page, run: OpenRun) -> Markup:
-    """Draw the tiles, the bar of lost questions, and warnings. The bar is computed once its legend is visible."""
+def top(page: Page, run: OpenRun, query: RunAddress) -> Markup:
+    """Draw why the run ended early, the tiles and the bar of lost questions, which is computed once its legend is visible."""
+    if query.label == BLIND:
+        return html.note("Gold, verdicts and scores are hidden while you label blind.")
     report, going = run.report, run.is_going
     legend = Markup().join(
-        Markup("<span>{}</span>").format(text)
-        for _, text, _ in _runs_list.lost_stages(page, run.name)
+        Markup("<span>{}</span>").format(text) for _, text, _ in lost_stages(page, run.name)
     )
     answers = run_questions.questions(page.workspace, run.folder)
     if answers and not going and not run_questions.stages_known(page.workspace, run.folder):
@@ -161,21 +182,68 @@ def top(page: Page, run: OpenRun) -> Markup:
     )
     if report is None or going:
         return html.note("The scores appear when the run ends.") + bar
-    return tiles(page, run, report) + bar
+    changed = html.warning(changes_sentence(page, run))
+    return html.warning(run.stop_reason) + changed + tiles(page, run, report) + bar
+
+
+def changes_sentence(page: Page, run: OpenRun) -> str:
+    """Say what was edited in the dataset since the run; "" if nothing."""
+    words = dataset_changes.dataset_changes(page.workspace, run.folder).words
+    if not words:
+        return ""
+    resumed = " A resumed run asks them as it began." if run.folder.state().state != "done" else ""
+    return (
+        f"{run.dataset} was edited since: {words}. The scores are of the questions as they were; a comparison leaves changed ones out."
+        + resumed
+    )
 
 
 def question_list(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     only, hint = query.only, "Filter by words"
     data = {"run": run.name, "only": only}
     field = form.filter_field("run-words", query.words, "runs.choose", hint, **data)
-    return Markup('<div id="run-chips">{}</div>{}<div id="run-rows">{}</div>').format(
-        chips(page, run, only), field, listing(page, run, query)
+    return Markup(
+        '{}<div id="run-chips">{}</div>{}<div id="run-rows">{}</div><div class="foot">{}</div>'
+    ).format(
+        label_switch(query),
+        chips(page, run, query),
+        field,
+        listing(page, run, query),
+        Markup() if query.label else save_button(page, run, query),
     )
 
 
-def chips(page: Page, run: OpenRun, only: str) -> Markup:
+def label_switch(query: RunAddress) -> Markup:
+    """Draw the way into label mode, or its modes and the way out."""
+    modes = (("", "Read", None), (OPEN, "Label", None), (BLIND, "Label blind", None))
+    switch = html.chips(modes, query.label, "labels.choose_mode", "mode")
+    counts = html.button("Labels …", "labels.summary", kind="quiet", run=query.id)
+    return Markup('<div class="row">{}{}</div>').format(switch, counts)
+
+
+def save_button(page: Page, run: OpenRun, query: RunAddress) -> Markup:
+    """Draw the button that saves the filtered questions to a dataset."""
+    count = len(fitting(page, run, query.only, query.words))
+    if not count or run.is_going:
+        return Markup()
+    label = f"Save {'this question' if count == 1 else f'these {count:,} questions'} to a dataset"
+    only, words = query.only, query.words
+    return html.button(label, "edits.keep_form", kind="quiet", run=run.name, only=only, words=words)
+
+
+def chips(page: Page, run: OpenRun, query: RunAddress) -> Markup:
+    """Draw the filters by verdict, and in label mode those by label, which tell no verdict."""
     answers = run_questions.questions(page.workspace, run.folder)
-    return verdict_chips(answers, only, "runs.choose", run=run.name)
+    verdicts = verdict_chips(answers, query.only, "runs.choose", run=run.name)
+    if not query.label:
+        return verdicts
+    counted = [
+        (which, words, len(labels_view.fits(page.workspace, run.folder, which)))
+        for which, words in labels_view.CHIPS.items()
+    ]
+    every = [("", "All", len(answers))] if query.label == BLIND else []
+    own = html.chips([*every, *counted], query.only, "runs.choose", run=run.name)
+    return own if query.label == BLIND else verdicts + own
 
 
 def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
@@ -185,7 +253,8 @@ def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     if not rows:
         return html.note("No question fits the filter.")
     known = run_questions.stages_known(page.workspace, run.folder)
-    key = RunQuestions(run.name, query.only, query.words, f"{count} {known}")
+    mark = f"{count} {known} {labels_view.version(run.folder) if query.label else ''}".strip()
+    key = RunQuestions(run.name, query.only, query.words, mark, query.label)
     at = position(rows, opened_first(page, run, query))
     return html.window("run-questions", key, len(rows), "runs.question", at=at, row=48)
 
@@ -193,7 +262,10 @@ def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow]:
     """Return the questions that pass the filter."""
     every = run_questions.questions(page.workspace, run.folder)
-    return run_questions.filter_questions(every, only, words)
+    if only not in labels_view.CHIPS:
+        return run_questions.filter_questions(every, only, words)
+    chosen = labels_view.fits(page.workspace, run.folder, only)
+    return [row for row in run_questions.filter_questions(every, "", words) if row.qid in chosen]
 
 
 def opened_first(page: Page, run: OpenRun, query: RunAddress) -> str:
@@ -210,58 +282,41 @@ def question_rows(page: Page, request: RowWindow) -> Rows:
     rows = fitting(page, OpenRun(page.workbench.runs.open(key.run)), key.only, key.words)[
         request.part
     ]
+    gists = answer_gists([row.answer for row in rows])
     below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
+    if key.label == BLIND:
+        below, rows = Markup("<b>{}</b>"), [replace(row, kind="none") for row in rows]
     return Rows(
         [
-            (row.qid, list_row(row, below.format(row.answer[:120] or "–", row.gold[:80])))
-            for row in rows
+            (row.qid, list_row(row, below.format(gist or "–", row.gold[:80])))
+            for row, gist in zip(rows, gists)
         ]
     )
 
 
-def detail(page: Page, run: OpenRun, qid: str) -> Markup:
-    """Draw a question with its steps; if ``qid`` is '', a hint to choose one."""
+def detail(page: Page, event: Event, run: OpenRun, query: RunAddress) -> Markup:
+    """Draw the open question with its steps, in label mode below its grades; a hint to choose one if there is none."""
+    qid = query.q
     if not qid:
         return html.empty(
             "Choose a question: its steps appear here. J and K move through the list."
         )
     try:
-        example, episode = run_questions.open_question(page.workspace, run.folder, qid)
+        grades = bar(page, event.session, run, qid, query.label) if query.label else Markup()
+        if query.label == BLIND:
+            return grades + blind_view(page, run, qid)
+        trace = run_trace(page.workspace, run.folder, qid)
     except RalleError as error:
         return html.problem(error)
-    gold, prices, build, steps, spent = (
-        example.gold,
-        page.workbench.models.prices_of_use(),
-        Markup(),
-        Markup(),
-        "",
-    )
-    answers = run_questions.questions(page.workspace, run.folder)
-    kind = next((row.kind for row in answers if row.qid == qid), "none")
-    answer = run_views.answer_text(example, episode)
-    if run.has_agent:
-        build = html.link("Open in Build", AgentAddress(run=run.name, q=qid).href)
-    elif run.chain:
-        place = QuestionAddress(set=run.dataset, q=qid, run=run.name).href
-        build = html.link("Open in Build", place)
-    accepted = (
-        Markup("<small>gold</small> <mark>{}</mark>").format(gold.answers[0])
-        if gold.answers
-        else Markup()
-    )
-    if episode:
-        took = figures.duration(sum(step.seconds for step in episode.steps))
-        spent = f"{took} · price {price(episode.steps, prices)}"
-        steps = folds(episode.steps, gold, answer=answer)
-    record = html.fold("Record of the dataset", html.as_json(dict(example.record)), id="run-record")
-    return Markup('<div class="dh"><h3 dir="auto">{}</h3>{}</div>{}{}{}{}').format(
-        example.question.text,
-        build,
-        answer_line(kind, mark_gold(answer, gold.answers), accepted),
-        html.note(html.join_facts(qid, spent)),
-        steps,
-        record,
-    )
+    copy = html.button("Copy link", kind="quiet", copy="link")
+    head = Markup('<div class="dh"><span class="gap"></span>{}{}</div>')
+    return head.format(copy, build_link(run, qid)) + grades + trace_html(page, trace)
+
+
+def list_traces(page: Page, event: Event, door: Door) -> TraceList:
+    """Return the questions of the run that pass the filter in the address."""
+    run, query = folder(page, event), event.read(RunAddress)
+    return TraceList([row.qid for row in fitting(page, run, query.only, query.words)])
 
 
 # actions
@@ -269,7 +324,8 @@ def detail(page: Page, run: OpenRun, qid: str) -> Markup:
 
 def question(page: Page, event: Event) -> Patch:
     try:
-        return Patch({"run-question": detail(page, folder(page, event), event.text("id"))})
+        query = replace(event.read(RunAddress), q=event.text("id"))
+        return Patch({"run-question": detail(page, event, folder(page, event), query)})
     except run_list.InBinError:  # another window deleted it
         return open_run(page, event)
 
@@ -282,18 +338,17 @@ def bring_back(page: Page, event: Event) -> Patch:
 def choose(page: Page, event: Event) -> Patch:
     """Change the filter, which is kept in the address."""
     run = folder(page, event)
-    opened = event.read(RunAddress).q
-    query = RunAddress(run.name, "", event.text("only"), event.text("words"), opened)
+    query = replace(
+        event.read(RunAddress), id=run.name, only=event.text("only"), words=event.text("words")
+    )
     return Patch({"run-list": question_list(page, run, query)}, address=query.href)
 
 
 def stages(page: Page, event: Event) -> Patch:
     """Analyse the lost questions; this takes a while for a large run."""
-    run = folder(page, event)
+    run, query = folder(page, event), event.read(RunAddress)
     run_questions.read_stages(page.workspace, run.folder)
-    return Patch(
-        {"run-top": top(page, run), "run-list": question_list(page, run, event.read(RunAddress))}
-    )
+    return Patch({"run-top": top(page, run, query), "run-list": question_list(page, run, query)})
 
 
 def live(page: Page, event: Event) -> Patch:
@@ -305,14 +360,15 @@ def live(page: Page, event: Event) -> Patch:
         {
             "run-head": heading(page, run_list.run_row(page.workspace, run.name), "questions"),
             "run-live": running(page, job) if job is not None and going else Markup(),
-            "run-chips": chips(page, run, query.only),
+            "run-chips": chips(page, run, query),
             "run-rows": listing(page, run, query),
-            "run-top": top(page, run),
+            "run-top": top(page, run, query),
         },
         event=PageEvent("rb-rows", list="run-questions"),
     )
     if not going and not query.q:
-        patch |= Patch({"run-question": detail(page, run, opened_first(page, run, query))})
+        opened = replace(query, q=opened_first(page, run, query))
+        patch |= Patch({"run-question": detail(page, event, run, opened)})
     return patch
 
 

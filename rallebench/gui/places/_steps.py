@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from rallebench.core.declining import accepted_answers
 from rallebench.core.prices import Prices
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
+from rallebench.core.waterfall import OF_UNANSWERABLE, STAGES
 from rallebench.gui import figures, html
-from rallebench.gui.html import escape
+from rallebench.gui.addresses import PageAddress
+from rallebench.gui.answers import (
+    Place,
+    answer_line,
+    draw_answer,
+    highlight,
+    mark_gold,
+    places,
+)
+from rallebench.gui.places._pages import page_link
 from rallebench.gui.wording import on_page
 from rallebench.render.numbers import text as in_words
-from rallebench.views.steps import is_span, sent_text, spans, titles_and_ids
 from rallebench.views.steps import price as price_of
+from rallebench.views.steps import sent_text, spans, titles_and_ids
 from rallebench.views.steps import tokens as tokens_of
 from rallebench.views.verdicts import STATIONS, Verdict
 
@@ -30,37 +41,12 @@ LONG_BEFORE, BEFORE_MARK = 150, 60
 """Text before a passage's first highlight: the maximum characters shown in full, and the number kept of longer text."""
 
 
-Place = tuple[int, str, int]
-"""(start, class, end) of a highlighted span of a text."""
-
-
-def places(text: str, gold: Iterable[str], answer: str = "") -> list[Place]:
-    """Return the positions of gold answers, and of a wrong answer, in a text."""
-    marks = [(start, "", end) for start, end in spans(text, tuple(gold))]
-    if is_span(answer):
-        marks += [(start, "answer", end) for start, end in spans(text, (answer.strip(),))]
-    return marks
-
-
-def mark_gold(text: str, gold: Iterable[str]) -> Markup:
-    """Highlight gold answers in the text."""
-    return highlight(text, places(text, gold))
-
-
-def highlight(text: str, marks: Iterable[Place]) -> Markup:
-    """Draw the text with its highlights; if some overlap, only the first is drawn."""
-    parts, at = Markup(), 0
-    for start, kind, end in sorted(marks):
-        if start >= at:
-            parts += Markup('{}<mark class="{}">{}</mark>').format(
-                text[at:start], kind, text[start:end]
-            )
-            at = end
-    return parts + escape(text[at:])
-
-
-def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3) -> Markup:
-    """Draw ranked passages; ``beyond``: the number after the first k, shown below a divider."""
+def passages(
+    hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: int = 3, *, index: str = ""
+) -> Markup:
+    """Draw ranked passages of a retriever (``index``); ``beyond``: the number after the first k, shown below a
+    divider.
+    """
     # without gold answers, no answer can be called wrong
     wrong = answer if gold.answers and not spans(answer, gold.answers) else ""
     rows = Markup()
@@ -72,26 +58,33 @@ def passages(hits: Sequence[Hit], gold: Gold, k: int, answer: str = "", beyond: 
             rows += Markup('<div class="beyond"><span>{}</span></div>').format(
                 f"beyond k = {k}" if rank == k + 1 else "…"
             )
-        rows += passage(rank, hit, gold, rank > k, wrong)
+        rows += passage(rank, hit, gold, rank > k, wrong, index=index)
     return rows or html.note("No passage was retrieved for this query.")
 
 
-def passage(rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "") -> Markup:
+def passage(
+    rank: int, hit: Hit, gold: Gold, far: bool = False, wrong: str = "", *, index: str = ""
+) -> Markup:
     """Draw one passage with its rank, highlights and score."""
     is_gold = hit.passage.page_id in gold.pages
     has = bool(spans(hit.passage.text, gold.answers))
     tags = Markup('<em class="tag gold">gold page</em>') if is_gold else Markup()
     tags += Markup('<em class="tag good">has the answer</em>') if has else Markup()
     kinds = f"{'g ' if is_gold else ''}{'far' if far else ''}".strip()
-    return article(rank, hit, places(hit.passage.text, gold.answers, wrong), tags, kinds)
+    marks = places(hit.passage.text, gold.answers, wrong)
+    return article(rank, hit, marks, tags, kinds, index)
 
 
-def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "") -> Markup:
-    """Draw a passage with its rank, score and highlights; ``tags``: HTML after its title."""
-    of_page = f"page {hit.passage.page_id}, passage {hit.passage.doc_id}"
+def article(
+    rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: str = "", index: str = ""
+) -> Markup:
+    """Draw a passage with its rank, score and highlights; ``tags``: HTML after its title; ``index``: its retriever,
+    through which its page opens at the first highlight.
+    """
+    of_page = f"score {hit.score:.6g}, page {hit.passage.page_id}, passage {hit.passage.doc_id}"
     return Markup(
         '<article class="{}" tabindex="0"><h4><b>{}</b><span dir="auto">{}</span>{}'
-        '<span class="n" title="{}">{:#.4g}</span></h4><p dir="auto">{}</p></article>'
+        '<span class="n" title="{}">{:#.3g}</span></h4>{}{}</article>'
     ).format(
         f"p {kinds}".strip(),
         rank,
@@ -99,8 +92,15 @@ def article(rank: int, hit: Hit, marks: Sequence[Place], tags: str = "", kinds: 
         tags,
         of_page,
         hit.score,
-        excerpt(hit.passage.text, marks),
+        html.copyable(Markup('<p dir="auto">{}</p>').format(excerpt(hit.passage.text, marks))),
+        page_link(PageAddress(index, q=hit.passage.doc_id, at=first_span(marks))) if index else "",
     )
+
+
+def first_span(marks: Sequence[Place]) -> str:
+    """Return the first highlight as an address has it; '' without one."""
+    start, _, end = min(marks, default=(0, "", 0))
+    return f"{start}-{end}" if end else ""
 
 
 def excerpt(text: str, marks: Sequence[Place]) -> Markup:
@@ -152,11 +152,6 @@ def gist(step: Step, gold: Gold) -> Markup:
     return html.join_facts_html(words, figures.duration(step.seconds), cached)
 
 
-def answer_text(text: str) -> Markup:
-    """Return an answer, or a placeholder for an empty one."""
-    return escape(text) or Markup("<em>empty</em>")
-
-
 def output(
     step: Step,
     gold: Gold,
@@ -176,7 +171,11 @@ def output(
     counted = tokens_of([step])
     gist_of = f"{counted[0]:,} tokens" if counted else ""
     thinking = _part("Thinking", step.reply.thinking) if step.reply.thinking else Markup()
-    reply = thinking + _part("", answer_text(step.reply.text)) + html.note(step.reply.note)
+    reply = (
+        thinking
+        + _part("", step.reply.text or Markup("<em>empty</em>"))
+        + html.note(step.reply.note)
+    )
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)
@@ -207,18 +206,13 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
 def _part(title: str, text: str, kind: str = "pre") -> Markup:
     """Draw a text unchanged below its title; both are HTML."""
     head = Markup("<h5>{}</h5>").format(title) if title else Markup()
-    return Markup('{}<p class="{}" dir="auto">{}</p>').format(head, kind, text)
-
-
-def answer_line(verdict: str, answer: str, more: str = "") -> Markup:
-    """Draw an answer with its verdict, if any, and a remark; both are HTML."""
-    sign = html.mark(verdict) if verdict else Markup()
-    return Markup('<p class="ans" dir="auto">{}<span>{}</span>{}</p>').format(sign, answer, more)
+    body = Markup('<p class="{}" dir="auto">{}</p>').format(kind, text)
+    return head + html.copyable(body)
 
 
 def _version(title: str, step: Step, verdict: str) -> Markup:
     facts = html.join_facts(figures.duration(step.seconds), tokens(step))
-    answer = answer_line(verdict, answer_text(step.reply.text))
+    answer = answer_line(verdict, draw_answer(step.reply.text))
     return Markup("<section><h5>{}</h5>{}<small>{}</small></section>").format(title, answer, facts)
 
 
@@ -245,19 +239,30 @@ def verdict_box(
     kind: str, title: str, gold: Gold, answer: str, error: object, *below: str
 ) -> Markup:
     """Draw a verdict, the answer or error above the gold, and further facts below."""
-    pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(answer_text(answer))
+    pairs = Markup('<dt>answer</dt><dd dir="auto">{}</dd>').format(draw_answer(answer))
     if error:
         pairs = Markup('<dt>error</dt><dd class="bad">{}</dd>').format(on_page(error))
-    if gold.answers:
-        others = Markup(" or ").join(Markup("“{}”").format(a) for a in gold.answers[1:4])
-        more = Markup("<small>or {}</small>").format(others) if others else Markup()
-        pairs += Markup('<dt>gold</dt><dd class="good" dir="auto">{} {}</dd>').format(
-            gold.answers[0], more
-        )
+    pairs += gold_line(gold)
     head = Markup("<h2>{}{}</h2><dl>{}</dl>").format(html.mark(kind), title, pairs)
     return Markup('<section class="verdict {}" aria-live="polite">{}{}</section>').format(
         kind, head, Markup().join(below)
     )
+
+
+def gold_line(gold: Gold) -> Markup:
+    """Draw the accepted answers as a row of the verdict; "" if there are none."""
+    accepted = accepted_answers(gold)
+    if not accepted:
+        return Markup()
+    others = Markup(" or ").join(Markup("“{}”").format(a) for a in accepted[1:4])
+    more = Markup("<small>or {}</small>").format(others) if others else Markup()
+    return Markup('<dt>gold</dt><dd class="good" dir="auto">{} {}</dd>').format(accepted[0], more)
+
+
+def gold_box(gold: Gold) -> Markup:
+    """Draw the accepted answers where a verdict will stand; "" if there are none."""
+    line = gold_line(gold)
+    return Markup('<section class="expected"><dl>{}</dl></section>').format(line) if line else line
 
 
 def question_html(question: str, below: str) -> Markup:
@@ -279,7 +284,9 @@ def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None
         if isinstance(request, Retrieve):
             name = f"Retrieve · {request.retriever} · k {request.k}"
             inside = (
-                passages(step.reply.hits, gold, request.k, answer or "") if of_run else Markup()
+                passages(step.reply.hits, gold, request.k, answer or "", index=request.retriever)
+                if of_run
+                else Markup()
             )
         elif isinstance(request, Generate):
             name = f"Generate · {request.llm}"
@@ -302,7 +309,9 @@ def _passages(step: Step, gold: Gold, answer: str, verdict: Verdict) -> Markup:
     hits, k = verdict.deeper or step.reply.hits, step.request.k
     at = first_gold(verdict.rank, k, len(hits), gold)
     about = html.join_facts(f"{len(step.reply.hits)} of k = {k}", at)
-    return html.heading("Passages", about) + passages(hits, gold, k, answer)
+    return html.heading("Passages", about) + passages(
+        hits, gold, k, answer, index=step.request.retriever
+    )
 
 
 def first_gold(rank: int | None, k: int, depth: int, gold: Gold) -> str:
@@ -313,9 +322,13 @@ def first_gold(rank: int | None, k: int, depth: int, gold: Gold) -> str:
 
 
 def stations(verdict: Verdict) -> Markup:
-    """Draw the stages retrieved, in the prompt, in the answer, format, and the stage at which the question was lost."""
+    """Draw the stages retrieved, in the prompt, in the answer, format, and the stage at which the question was lost; for an
+    unanswerable question, whether the answer declines.
+    """
     if verdict.kind in ("none", "failed"):
         return Markup()
+    if verdict.stage in OF_UNANSWERABLE:
+        return html.note(f"{STAGES[verdict.stage].capitalize()}.")
     items = Markup()
     for index, name in enumerate(STATIONS):
         state, note = "ok", ""
@@ -340,7 +353,7 @@ def facts(steps: Sequence[Step], verdict: Verdict, prices: Prices) -> Markup:
     counted = tokens_of(steps)
     return numbers_box(
         *(
-            ("–" if score is None else figures.number(100 * score, unit="%"), name)
+            ("–" if score is None else figures.number(100 * score, 0, "%"), name)
             for score, name in ((verdict.em, "EM"), (verdict.f1, "F1"))
         ),
         (figures.duration(sum(step.seconds for step in steps)), "time"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
 
@@ -11,6 +12,7 @@ from markupsafe import Markup
 
 from rallebench.core.types import Action, Chain
 from rallebench.gui import form, html, panels
+from rallebench.gui.answers import answer_line
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import escape
@@ -18,7 +20,6 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._bench import Bench, read_bench, window_bench
 from rallebench.gui.places._chain import KINDS
 from rallebench.gui.places._one import chain_patch
-from rallebench.gui.places._steps import answer_line
 from rallebench.render.numbers import moment
 from rallebench.views import chain_versions
 from rallebench.views.chain_versions import Version
@@ -26,7 +27,8 @@ from rallebench.views.chain_versions import Version
 
 def register(page: Page) -> None:
     """Register the actions of this drawer."""
-    page.actions("versions", show, restore, save, save_as)
+    page.actions("versions", show, restore, reads=True)
+    page.actions("versions", name, save, save_as)
 
 
 def all_versions(page: Page, bench: Bench) -> list[tuple[str, Version, str, str]]:
@@ -54,11 +56,26 @@ def show(page: Page, event: Event) -> Patch:
         if version.chain.actions != bench.chain.actions:
             back = html.button("Bring back", "versions.restore", index=index)
             changes = difference(version.chain, bench.chain)
+        label = Markup(
+            '<input name="label" maxlength="80" value="{}" placeholder="Name this version" aria-label="Name of the version"{}>'
+        ).format(
+            chain_versions.version_name(page.workspace, bench.chain.name, version.chain),
+            form.on_change("versions.name", index=index),
+        )
         rows += Markup(
-            '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4>{}{}</section>'
-        ).format(clock(version), source, back, reply, changes)
+            '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4>{}{}{}</section>'
+        ).format(clock(version), source, back, label, reply, changes)
     note = "Changes from that version to the current chain are marked. Every run and every save adds a version."
     return panels.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)
+
+
+def name(page: Page, event: Event) -> Patch:
+    """Name a version of the chain, or remove its name."""
+    bench = window_bench(page, event)
+    listed, label = all_versions(page, bench), event.text("label").strip()
+    chain = listed[event.position("index", len(listed))][1].chain
+    page.workbench.asking.name_version(replace(chain, name=bench.chain.name), label)
+    return Patch(say=f"Named the version {label}." if label else "The version has no name now.")
 
 
 def restore(page: Page, event: Event) -> Patch:
@@ -133,7 +150,7 @@ def save_as(page: Page, event: Event) -> Patch:
     other = chain_versions.replaced_by(page.workspace, name, bench.known.get(name))
     if other is not None and other.chain.actions != bench.chain.actions and not event.flag("over"):
         body = Markup(
-            "<p>{} was saved at {} with other actions, not from this window. It stays in Versions.</p>"
+            "<p>{} was saved with other actions ({}), not from this window. It stays in Versions.</p>"
         ).format(name, clock(other))
         title, fields = f"Save over {name}?", {"as": name, "over": "on"}
         return panels.ask(title, body, "Save over it", "versions.save_as", **fields)

@@ -31,4 +31,13 @@ document.addEventListener('rb-bottom', () => {
   const t = $('#turns');
   if (t) t.scrollTop = t.scrollHeight;
 });
-document.addEventListener('rb-cited', () => $('#chat-side .cited')?.scrollIntoView({block: 'nearest'}));
+/* The page around a passage: its cited span, else the passage, in the middle. */
+const show_span = () => {
+  const root = $('#drawer').hidden ? $('#v-data-page') : $('#drawer');
+  ($('.page-text .cited', root) || $('.page-text .cited-passage', root))?.scrollIntoView({block: 'center'});
+};
+document.addEventListener('rb-page', show_span);
+document.addEventListener('rb-cited', () => {
+  $('#chat-side .cited')?.scrollIntoView({block: 'nearest'});
+  show_span();
+});

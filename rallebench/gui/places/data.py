@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 
 from markupsafe import Markup
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import UsageError
 from rallebench.core.numbers import plural
 from rallebench.gui import figures, html, panels
 from rallebench.gui.addresses import (
-    AnyQuery,
     BuilderAddress,
-    CorpusAddress,
-    DatasetAddress,
     IndexAddress,
-    QuestionAddress,
 )
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
+from rallebench.gui.lists import filter_bar
 from rallebench.gui.patches import Patch
-from rallebench.gui.places import _data_build, _data_builders, _data_import, _data_read
+from rallebench.gui.places import (
+    _data_build,
+    _data_builders,
+    _data_edit,
+    _data_gold,
+    _data_history,
+    _data_import,
+    _data_lists,
+    _data_read,
+    _pages,
+)
 from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import window_bench
-from rallebench.gui.places._data_import import ImportState
-from rallebench.gui.places._data_search import KINDS, badge, delete_button
-from rallebench.render.numbers import text
-from rallebench.views import gold_coverage, library
-from rallebench.views.gold_coverage import Coverage
-from rallebench.views.library import CorpusLine, DatasetLine, RetrieverLine
-
-COLUMNS = 4
-"""Maximum corpora with a coverage column; the page of a dataset lists all of them."""
+from rallebench.gui.places._data_lists import LISTS, list_html
+from rallebench.gui.places._import_state import ImportState
+from rallebench.views import library
 
 NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so that no passage is encoded twice."
 
@@ -40,8 +41,20 @@ NOTHING_KEPT = "Nothing is kept yet. Dense builds keep their vectors here, so th
 @PLACES.register("data", label="Data", order=4)
 def data(page: Page) -> None:
     page.view("data/list", open_list)
-    page.actions("data", refresh, ask_delete, delete, verify, use)
-    for part in (_data_import, _data_build, search, _data_read, _data_builders):
+    page.actions("data", refresh, use, reads=True)
+    page.actions("data", ask_delete, delete, verify)
+    for part in (
+        _data_lists,
+        _data_import,
+        _data_build,
+        search,
+        _data_read,
+        _data_edit,
+        _data_history,
+        _data_builders,
+        _data_gold,
+        _pages,
+    ):
         part.register(page)
 
 
@@ -51,8 +64,10 @@ def data(page: Page) -> None:
 def open_list(page: Page, event: Event) -> Patch:
     """Open the lists first, then compute the coverage, which reads every dataset."""
     lists = Markup().join(
-        Markup('<div id="data-{}">{}</div>').format(part, draw)
-        for part, draw in list_html(page, quick=True).items()
+        Markup('<div class="data-list">{}<div id="data-{}">{}</div></div>').format(
+            filter_bar(LISTS[part], page, event), part, drawn
+        )
+        for part, drawn in list_html(page, event, quick=True).items()
     )
     buttons = (
         html.link("Search an index", IndexAddress().href, "button quiet")
@@ -72,129 +87,12 @@ def open_list(page: Page, event: Event) -> Patch:
     return panels.view("data/list", "Data", *parts, kind="wide")
 
 
-def list_html(page: Page, *, quick: bool = False) -> dict[str, str]:
-    """Return the three lists by element id."""
-    failure = Markup()
-    try:
-        retrievers = library.retrievers(page.workspace, page.workbench.data.states())
-    except RalleError as error:
-        retrievers, failure = [], html.problem(error)
-    return {
-        "corpora": corpora_table(library.corpora(page.workspace)),
-        "indexes": failure + index_table(retrievers),
-        "datasets": dataset_table(page, library.datasets(page.workspace), quick),
-    }
-
-
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the lists and the progress of an import."""
-    patch = Patch({f"data-{part}": draw for part, draw in list_html(page).items()})
-    if event.session.state(ImportState).step == "build":
-        patch |= Patch({"data-import": _data_import.panel(page, event)})
+    patch = Patch({f"data-{part}": draw for part, draw in list_html(page, event).items()})
+    if event.session.state(ImportState).step in ("build", "fetch"):
+        patch |= _data_import.progress_patch(page, event)
     return patch
-
-
-def table(
-    title: str, heads: Sequence[str], rows: Sequence[Sequence[str]], about: str = "", kind: str = ""
-) -> Markup:
-    """Draw a list below its heading and number of rows."""
-    head = html.heading(title, html.join_facts(f"{len(rows)}", about), first=True)
-    return head + html.rows(heads, rows, kind=f"roomy {kind}".strip())
-
-
-def name_links(name: str, view: type[AnyQuery], about: str = "", title: str = "") -> Markup:
-    link = html.name_link(name, view.read({"id": name}))
-    if about:
-        return Markup("{}<small>{}</small>").format(link, about)
-    return Markup('<span class="nowrap" title="{}">{}</span>').format(title, link)
-
-
-def corpora_table(lines: list[CorpusLine]) -> Markup:
-    rows = []
-    for line in lines:
-        if line.problem:
-            name = Markup('<b class="nm">{}</b><small class="bad">{}</small>').format(
-                line.name, line.problem
-            )
-            menu = html.menu(
-                delete_button("corpus", line.name, line.own), label=f"Actions for {line.name}"
-            )
-            rows.append([name, html.state("damaged"), "", "", menu])
-            continue
-        menu = html.menu(
-            html.link("Read passages", CorpusAddress(id=line.name).href, ""),
-            html.button("Build an index…", "data.build_form", id=line.name),
-            html.link("Build dataset from it", BuilderAddress(articles=line.name).href, ""),
-            delete_button("corpus", line.name, line.own),
-            label=f"Actions for {line.name}",
-        )
-        pages, size = text(line.pages, "count"), figures.amount(line.bytes)
-        name = name_links(line.name, CorpusAddress, line.about)
-        rows.append([name, f"{line.passages:,}", pages, size, menu])
-    return table("Corpora", ["Name", ">Passages", ">Pages", ">Size", ""], rows)
-
-
-def index_table(lines: list[RetrieverLine]) -> Markup:
-    rows = []
-    for line in lines:
-        about = f"{line.kind}: {line.about or ' + '.join(line.parts)}"
-        kind = KINDS.get(line.kind, line.kind) or "–"
-        size = "–" if line.bytes is None else figures.amount(line.bytes)
-        cells: list[str] = [Markup('<span title="{}">{}</span>').format(about, kind)]
-        cells += [
-            Markup('<span class="nowrap">{}</span>').format(line.corpus or "–"),
-            size,
-            search.state(line),
-        ]
-        search_link = html.link("Search", IndexAddress(id=line.name).href, "")
-        label = f"Actions for {line.name}"
-        menu = html.menu(search_link, search.index_buttons(line), label=label)
-        rows.append([name_links(line.name, IndexAddress), *cells, menu])
-    return table("Indexes", ["Name", "Kind", "Corpus", ">Size", "State", ""], rows)
-
-
-def dataset_table(page: Page, lines: list[DatasetLine], quick: bool) -> Markup:
-    """Draw the datasets with their coverage by the corpora; ``quick``: leave out the coverage."""
-    corpora = list(gold_coverage.indexed_corpora(page.workspace))[:COLUMNS]
-    warnings, rows = [], []
-    for line in lines:
-        shares = {
-            corpus: None if quick else gold_coverage.coverage(page.workspace, line.name, corpus)
-            for corpus in corpora
-        }
-        if line.own:
-            warnings.append(coverage_warning(line.name, shares))
-        count = text(line.questions, "count")
-        about = "" if line.own else library.SHIPPED if library.is_shipped(line.path) else "a file"
-        kind = escape(line.kind)
-        if line.problem:
-            kind = Markup('<span title="{}">cannot be read</span>').format(line.problem)
-        badges = [badge(share, loading=quick) for share in shares.values()]
-        menu = html.menu(
-            html.link("Read records", DatasetAddress(id=line.name).href, ""),
-            html.link("Use in Build", QuestionAddress(set=line.name).href, ""),
-            delete_button("dataset", line.name, line.own),
-            label=f"Actions for {line.name}",
-        )
-        rows.append(
-            [name_links(line.name, DatasetAddress, title=about), count, kind, *badges, menu]
-        )
-    about = "share of their gold pages that each corpus holds"
-    drawn = table("Datasets", ["Name", ">Questions", "Kind", *corpora, ""], rows, about, "covs")
-    return drawn + Markup().join(list(filter(None, warnings))[:3])
-
-
-def coverage_warning(dataset: str, shares: Mapping[str, Coverage | None]) -> Markup:
-    """Warn about corpora that have none of a dataset's gold pages; '' if there are none."""
-    none = [name for name, share in shares.items() if share and share.share == 0]
-    if not none:
-        return Markup()
-    mend = "Import the corpus that these questions are about, or its page map."
-    if best := gold_coverage.best_corpus(dict(shares)):
-        mend = f"Use an index of {best}."
-    return Markup(
-        '<div class="warn"><b>{} cannot be scored on {}.</b> None of its gold pages is in that corpus. {}</div>'
-    ).format(dataset, none[0], mend)
 
 
 # caches of builds

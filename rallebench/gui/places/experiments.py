@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.runs import RunOptions
-from rallebench.gui import figures, form, html, jobs, panels
+from rallebench.core.spending_limit import SpendingLimit
+from rallebench.gui import figures, form, html, jobs, lists, panels
 from rallebench.gui.addresses import ExperimentAddress, ExperimentsAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
 from rallebench.gui.jobs import progress_words
+from rallebench.gui.lists import ListState, ListView
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _experiment, _published
 from rallebench.gui.places._design import (
@@ -41,8 +45,10 @@ from rallebench.views.experiment_groups import ExperimentRow
 def experiments(page: Page) -> None:
     """Prove which setting is better."""
     page.view("experiments/list", open_list)
-    page.actions("experiments", change, show_plan, add_field, drop_field, ask_prompt, add_prompt)
-    page.actions("experiments", choose_paper, run, estimate, resume, again, news)
+    page.actions("experiments", change, show_plan, add_field, drop_field, reads=True)
+    page.actions("experiments", ask_prompt, add_prompt, choose_paper, again, news, reads=True)
+    page.actions("experiments", run, estimate, resume)
+    DONE.register(page)
     for part in (_experiment, _published):
         part.register(page)
 
@@ -76,8 +82,12 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
         Markup('<div id="x-running"{}>{}</div>').format(
             html.attributes(follow="*", do="experiments.news", on="none"), running(page)
         ),
-        Markup('<div>{}<div id="x-done">{}</div></div>').format(
-            html.heading("Done"), finished_groups(page)
+        Markup(
+            '<div>{}<div id="experiments-toolbar">{}</div><div id="x-done">{}</div></div>'
+        ).format(
+            html.heading("Done"),
+            lists.toolbar(DONE, page, DONE.state(event)),
+            finished_groups(page, event),
         ),
     )
     yield panels.view("experiments/list", "Experiments", *parts, kind="wide")
@@ -177,15 +187,23 @@ def run(page: Page, event: Event) -> Patch:
     """Start the experiment, which continues if the page is closed."""
     design = read(page, event)
     request = design_request(page, event, design)
-    _start(page, request, design.track)
+    repeats = form.read_repeats(event) if design.kind == "suite" else ONCE
+    _start(page, request, design.track, form.read_spending_limit(event), repeats)
     design.auto = Design().auto
     say = f"{request.name} is running. It continues if you leave this page."
     return Patch({"x-running": running(page)}, say=say)
 
 
-def _start(page: Page, request: WorkspaceRequest, track: bool = True) -> None:
+def _start(
+    page: Page,
+    request: WorkspaceRequest,
+    track: bool = True,
+    budget: SpendingLimit | None = None,
+    repeats: RepeatOptions = ONCE,
+) -> None:
     planned = page.workbench.forecasts.plan(request)
-    options = RunOptions(track=track and request.kind != "tradeoff")
+    logged = track and request.kind != "tradeoff"
+    options = RunOptions(track=logged, budget=budget, repeats=repeats)
     page.workbench.experiments.start(request, options, planned)
 
 
@@ -209,7 +227,8 @@ def resume(page: Page, event: Event) -> Patch:
     )
     _start(page, request)
     return Patch(
-        {"x-running": running(page), "x-done": finished_groups(page)}, go="#/experiments/list"
+        {"x-running": running(page), "x-done": finished_groups(page, event)},
+        go="#/experiments/list",
     )
 
 
@@ -242,7 +261,7 @@ def news(page: Page, event: Event) -> Patch:
         event.session.put(replace(drawn, ended=ended))
         patch |= Patch(
             {
-                "x-done": finished_groups(page),
+                "x-done": finished_groups(page, event),
                 "x-plan": plan(page, event, window_design(page, event)),
             }
         )
@@ -258,16 +277,38 @@ def _ended_note(page: Page) -> str:
 # finished experiments
 
 
-def finished_groups(page: Page) -> Markup:
-    listed = groups.groups(page.workspace)
-    if not listed:
+def finished_groups(page: Page, event: Event) -> Markup:
+    """Draw the experiments that have ended or stopped; a running one is above."""
+    if not finished_rows(page):
         return html.empty(
             "Nothing yet. Choose what to vary above and press Run: the result is a line here."
         )
-    heads = ("Experiment", "Winner", ">Result", "", "Compared with", "When")
-    lines = [_line(page, group) for group in listed]
-    addresses = [ExperimentAddress(group.name).href for group in listed]
-    return html.rows(heads, lines, kind="x-done", addresses=addresses)
+    return _table(page, DONE.state(event))
+
+
+def _table(page: Page, state: ListState) -> Markup:
+    heads = (
+        ("name", ""),
+        ("winner", ""),
+        ("result", ""),
+        ("", ""),
+        ("difference", "Compared with"),
+        ("changed", ""),
+    )
+    return lists.table(
+        DONE,
+        page,
+        state,
+        heads,
+        partial(_line, page),
+        kind="x-done",
+        address=lambda group: ExperimentAddress(group.name).href,
+    )
+
+
+def finished_rows(page: Page) -> list[ExperimentRow]:
+    going = {job.name for job in experiment_jobs.active(page.workbench.jobs)}
+    return [group for group in groups.groups(page.workspace) if group.name not in going]
 
 
 def _line(page: Page, group: ExperimentRow) -> list[str]:
@@ -297,8 +338,6 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
         )
         return [name, winner, mean, bar, beside(group), when]
     job = experiment_jobs.newest(page.workbench.jobs, group.name)
-    if job is not None and not job.done:
-        return [name, html.state("running"), "", "", "", when]
     why, more = "not ended", html.button("Continue", "experiments.resume", id=group.name)
     if job is not None and job.status == "failed":
         why = Markup('<span class="bad">{}</span>').format(job.error)
@@ -315,3 +354,13 @@ def beside(group: ExperimentRow) -> Markup:
         if not group.sure:
             words += ", too few questions" if group.sure is None else ", not shown"
     return Markup("{}<small>{}</small>").format(group.beside, words)
+
+
+DONE: ListView[ExperimentRow] = ListView(
+    "experiments",
+    "experiments/list",
+    finished_rows,
+    lambda page: groups.COLUMNS,
+    lambda page, event, state: {"x-done": _table(page, state)},
+    hint="Filter, as in result>50 kind:sweep",
+)

@@ -10,13 +10,15 @@ from itertools import starmap
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
+from rallebench.core.list_columns import ListColumn
 from rallebench.core.memory import size
 from rallebench.core.plugins import plugin_warnings
-from rallebench.gui import figures, html, panels
+from rallebench.gui import figures, html, lists, panels
 from rallebench.gui.addresses import IndexAddress, ModelAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
+from rallebench.gui.lists import ListState, ListView
 from rallebench.gui.patches import Patch
 from rallebench.gui.places import _models_add, _models_one
 from rallebench.render.numbers import text
@@ -28,27 +30,32 @@ from rallebench.views import library
 @PLACES.register("models", label="Models", order=5)
 def models(page: Page) -> None:
     page.view("models/list", open_list)
-    page.actions("models", refresh, test, load, ask_delete, delete)
+    page.actions("models", refresh, reads=True)
+    page.actions("models", test, load, ask_delete, delete)
     for verb in ("cancel", "unload", "delete_copy"):
         page.action(f"models.{verb}", let_go)
+    MODELS.register(page)
+    PARTS.register(page)
     for part in (_models_one, _models_add):
         part.register(page)
 
 
 def open_list(page: Page, event: Event) -> Patch:
-    parts = draw_parts(page)
+    parts = draw_parts(page, event)
     body = Markup(
         '<div class="crumb"><h1>Models</h1><small id="models-line">{}</small></div>'
         '<div id="models-plugins">{}</div>{}'
-        '<div class="cards four" id="models-cards">{}</div>{}'
-        '<div class="cards three" id="models-add">{}</div><div id="models-parts">{}</div>{}'
+        '{}<div class="cards four" id="models-cards">{}</div>{}'
+        '<div class="cards three" id="models-add">{}</div><div class="data-list">{}<div id="models-parts">{}</div></div>{}'
     ).format(
         parts.line,
         parts.plugins,
         html.heading("Language models", first=True),
+        lists.filter_bar(MODELS, page, event),
         parts.cards,
         html.heading("Add a model"),
         _models_add.draw(),
+        lists.filter_bar(PARTS, page, event),
         parts.parts,
         html.follow("models.refresh"),
     )
@@ -65,15 +72,23 @@ class ModelParts:
     parts: Markup
 
 
-def draw_parts(page: Page) -> ModelParts:
-    cards = Markup().join(map(card, page.workbench.model_lines.models()))
-    cards += Markup().join(starmap(broken_card, page.workspace.damaged_llms().items()))
+def draw_parts(page: Page, event: Event) -> ModelParts:
+    cards = draw_cards(page, MODELS.state(event))
     try:
-        parts = parts_table(part_lines(page)) + other_encoders(page)
+        parts = parts_table(page, PARTS.state(event)) + other_encoders(page)
     except RalleError as error:
         parts = html.problem(error)
     plugins = Markup().join(map(html.warning, plugin_warnings()))
     return ModelParts(escape(model_lines.memory_line()), plugins, cards, parts)
+
+
+def draw_cards(page: Page, state: ListState) -> Markup:
+    """Draw the cards that fit the filter, in order; a fault of the filter takes their place."""
+    try:
+        cards = Markup().join(map(card, MODELS.arrange(page, state)))
+    except RalleError as error:
+        return html.problem(error)
+    return cards + Markup().join(starmap(broken_card, page.workspace.damaged_llms().items()))
 
 
 def card(line: ModelLine) -> Markup:
@@ -155,22 +170,26 @@ def facts(line: ModelLine) -> list[tuple[str, str]]:
     return [memory if line.local else ("Last test", last), ("Speed", speed), ("Price", price)]
 
 
-def parts_table(lines: list[PartLine]) -> Markup:
-    rows = []
-    verbs = {"loaded": ("Unload", "models.unload"), "loading": ("Cancel", "models.cancel")}
-    for line in lines:
-        name, menu = Markup('<b class="nm">{}</b>').format(line.name), Markup()
-        if line.kind == "retriever":
-            name = html.name_link(line.name, IndexAddress(id=line.name))
-            verb = verbs.get(line.state, ("Load", "models.load"))
-            button = html.button(*verb, id=line.name, what="retriever")
-            menu = html.menu(button, label=f"Actions for {line.name}")
-        state, memory = html.state(line.state), escape(line.memory or "–")
-        rows.append([name, line.kind, state, memory, escape(line.about), menu])
+def parts_table(page: Page, state: ListState) -> Markup:
+    """Draw the encoders, retrievers and rerankers."""
     title = "Encoders, retrievers and rerankers"
-    heads = ["Name", "Kind", "State", ">Memory", "About", ""]
-    table = html.rows(heads, rows, kind="roomy parts")
+    names = ("name", "kind", "state", "memory", "about", "")
+    heads = [(name, "") for name in names]
+    table = lists.table(PARTS, page, state, heads, part_cells, kind="roomy parts")
     return html.heading(title, "an encoder is loaded with its index") + table
+
+
+def part_cells(line: PartLine) -> list[str]:
+    """Draw a row of encoders, retrievers and rerankers."""
+    verbs = {"loaded": ("Unload", "models.unload"), "loading": ("Cancel", "models.cancel")}
+    name, menu = Markup('<b class="nm">{}</b>').format(line.name), Markup()
+    if line.kind == "retriever":
+        name = html.name_link(line.name, IndexAddress(id=line.name))
+        verb = verbs.get(line.state, ("Load", "models.load"))
+        button = html.button(*verb, id=line.name, what="retriever")
+        menu = html.menu(button, label=f"Actions for {line.name}")
+    state, memory = html.state(line.state), escape(line.memory or "–")
+    return [name, line.kind, state, memory, escape(line.about), menu]
 
 
 def part_lines(page: Page) -> list[PartLine]:
@@ -194,7 +213,7 @@ def other_encoders(page: Page) -> Markup:
 
 def refresh(page: Page, event: Event) -> Patch:
     """Redraw the cards and the lists."""
-    parts = draw_parts(page)
+    parts = draw_parts(page, event)
     return Patch(
         {
             "models-line": parts.line,
@@ -242,7 +261,51 @@ def delete(page: Page, event: Event) -> Patch:
     return refresh(page, event) | Patch(dialog="", say=sentence, go="#/models/list")
 
 
-# try it
+def price_in(line: ModelLine) -> float | None:
+    """Return the US dollars for a million tokens of a prompt; 0 on this machine, None if unknown."""
+    if line.local:
+        return 0.0
+    return line.prices.get("prompt") if line.prices else None
 
 
-# price and key
+def speed(line: ModelLine) -> float | None:
+    """Return the tokens a second of the last test; None without one."""
+    result = line.test.result_as(Tested) if line.test else None
+    return result.speed if result else None
+
+
+MODEL_COLUMNS: tuple[ListColumn[ModelLine], ...] = (
+    ListColumn("name", "Name", "text", lambda line: line.name, searched=True),
+    ListColumn("state", "State", "text", lambda line: line.state, searched=True),
+    ListColumn("kind", "Kind", "text", lambda line: line.backend, searched=True),
+    ListColumn("speed", "Speed", "number", speed),
+    ListColumn("price", "Price", "usd", price_in),
+    ListColumn("about", "About", "text", lambda line: line.about, searched=True),
+)
+MODELS: ListView[ModelLine] = ListView(
+    "models",
+    "models/list",
+    lambda page: page.workbench.model_lines.models(),
+    lambda page: MODEL_COLUMNS,
+    lambda page, event, state: {"models-cards": draw_cards(page, state)},
+    prefix="m-",
+    orders=("name", "state", "speed", "price"),
+    hint="Filter, as in state:loaded",
+)
+"""Language models, as cards."""
+PART_COLUMNS: tuple[ListColumn[PartLine], ...] = (
+    ListColumn("name", "Name", "text", lambda line: line.name, searched=True),
+    ListColumn("kind", "Kind", "text", lambda line: line.kind, searched=True),
+    ListColumn("state", "State", "text", lambda line: line.state, searched=True),
+    ListColumn("memory", "Memory", "text", lambda line: line.memory),
+    ListColumn("about", "About", "text", lambda line: line.about, searched=True),
+)
+PARTS: ListView[PartLine] = ListView(
+    "parts",
+    "models/list",
+    part_lines,
+    lambda page: PART_COLUMNS,
+    lambda page, event, state: {"models-parts": parts_table(page, state) + other_encoders(page)},
+    hint="Filter, as in kind:retriever",
+)
+"""Encoders, retrievers and rerankers."""

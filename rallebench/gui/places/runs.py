@@ -17,7 +17,15 @@ from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
 from rallebench.gui.html import escape
 from rallebench.gui.patches import Download, Patch
-from rallebench.gui.places import _agent, _runs_compare, _runs_list, _runs_one
+from rallebench.gui.places import (
+    _agent,
+    _runs_change,
+    _runs_compare,
+    _runs_labels,
+    _runs_list,
+    _runs_one,
+    _trace,
+)
 from rallebench.gui.places._bench import Bench, window_bench
 from rallebench.gui.places._runs_list import view
 from rallebench.render import numbers
@@ -35,7 +43,10 @@ FORMS = {
     "jsonl": ("JSON lines, all steps", ".jsonl"),
     "trec": ("TREC run", ".trec"),
     "qrels": ("TREC judgements (qrels)", ".qrels"),
+    "msmarco": ("MS MARCO run, three columns", ".tsv"),
+    "run-json": ("Run as one JSON object (ranx, BEIR)", ".json"),
     "kilt": ("KILT predictions", ".jsonl"),
+    "squad": ("SQuAD predictions, one JSON object", ".json"),
     "r-eval": ("R-Eval log", ".json"),
 }
 """Export format → its name and file suffix."""
@@ -45,15 +56,16 @@ FORMS = {
 def runs(page: Page) -> None:
     """Run a chain over a dataset, read the result, compare."""
     page.view("runs/list", open_list)
+    page.actions("runs", ask_form, download, report, reads=True)
     page.actions("runs", new, check, start, ask_metrics, rescore, ask_predictions, import_file)
-    page.actions("runs", ask_form, download, report, mlflow, track)
-    for part in (_runs_list, _runs_one, _runs_compare):
+    page.actions("runs", mlflow, track)
+    for part in (_runs_list, _runs_one, _runs_labels, _runs_change, _runs_compare, _trace):
         part.register(page)
 
 
 def open_list(page: Page, event: Event) -> Patch:
     """Open the list; ``new=1`` in the address opens the dialog for a new run."""
-    if event.read(RunsAddress).new:
+    if event.read(RunsAddress).new and not page.read_only:
         return view(page, event) | new(page, event) | Patch(address="#/runs/list")
     return view(page, event)
 
@@ -80,6 +92,8 @@ def new(page: Page, event: Event) -> Patch:
         form.text("name", "Name", hint="made from chain, dataset and time"),
         form.number("batch_size", "Questions at once", 20, 1),
         form.number("max_errors", "Stop after failures", low=0, hint="never"),
+        form.repeats_field(),
+        form.spending_limit_field(),
         form.number("seed", "Seed", 0),
         form.check("track", "Log to MLflow", True),
     )
@@ -120,6 +134,8 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         track=event.flag("track") if event.has("dataset") else True,
         llm=event.text("llm"),
         retriever=event.text("retriever"),
+        budget=form.read_spending_limit(event),
+        repeats=form.read_repeats(event),
     )
     if event.flag("agent"):
         return of_flow(page.workspace, _agent.chosen_flow(page, event), options, run=run)
@@ -144,7 +160,9 @@ def plan_html(page: Page, event: Event) -> tuple[Markup, Markup]:
     notes = Markup().join(map(html.warning, value.warnings))
     if not notes and (covered := gold_coverage.run_note(page.workspace, request)):
         notes = html.note(covered)
-    about = html.join_facts(request.dataset.name, names, estimate(page, value))
+    again = value.options.repeats.number
+    times = f"asked {again} times where a model samples" if again > 1 else ""
+    about = html.join_facts(request.dataset.name, names, estimate(page, value), times)
     label = f"Run {plural(count, 'question')}"
     plan = Markup("<b>{}</b> of {}{}").format(plural(count, "question"), about, notes)
     return plan, html.button(label, "runs.start", kind="primary")
@@ -205,7 +223,8 @@ def chosen_metrics(event: Event) -> list[str]:
 def ask_metrics(page: Page, event: Event) -> Patch:
     """Open a dialog to add metrics to a run."""
     note = "No answer is asked again. A judge asks its model once for each answer; a resumed pass continues."
-    body, title = metric_fields(page) + html.note(note), "Score by more metrics"
+    body, title = metric_fields(page) + form.spending_limit_field(), "Score by more metrics"
+    body += html.note(note)
     return panels.ask(title, body, "Score", "runs.rescore", run=event.text("run"))
 
 
@@ -213,8 +232,9 @@ def rescore(page: Page, event: Event) -> Patch:
     name, metrics = event.text("run"), chosen_metrics(event)
     if not metrics:
         raise UsageError("No metric is chosen; tick one, or choose a judge.")
+    runs, budget = page.workbench.runs, form.read_spending_limit(event)
     page.workbench.jobs.submit(
-        "scoring", name, tuple(metrics), lambda job: page.workbench.runs.rescore(name, metrics)
+        "scoring", name, tuple(metrics), lambda job: runs.rescore(name, metrics, budget)
     )
     return Patch(dialog="", say="Scoring has started; the jobs show how far it is.")
 
@@ -224,7 +244,7 @@ def rescore(page: Page, event: Event) -> Patch:
 
 def ask_predictions(page: Page, event: Event) -> Patch:
     datasets = list(page.workspace.dataset_paths())
-    about = "KILT predictions, JSON lines, CSV, or a log of R-Eval; or drop it here"
+    about = "Predictions of KILT, SQuAD or FlashRAG, JSON, CSV, a run of TREC or MS MARCO, or a log of R-Eval; or drop it here"
     fields = form.fields(
         form.text("as", "Name of the run"),
         form.chooser("Dataset", "dataset", datasets, datasets[0]),
@@ -243,6 +263,7 @@ def import_file(page: Page, event: Event) -> Patch:
         page.workspace, name, file.path, dataset, system=system
     )
     say = caveat or f"{value.rows:,} predictions are imported."
+    say = " ".join([say, *(value.notes or ())])
     return Patch(dialog="", go=RunAddress(value.name).href, say=say)
 
 

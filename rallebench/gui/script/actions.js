@@ -1,6 +1,7 @@
 /* Sends the user's actions with the fields around the pressed element, and dropped or chosen files. */
 const fields = (root, data = {}) => {
   if (!root) return data;
+  $$('textarea[data-editor=on]', root).forEach(area => area.write_field());
   const put = (name, value) => {
     data[name] = name in data ? [].concat(data[name], value) : value;
   };
@@ -13,12 +14,13 @@ const fields = (root, data = {}) => {
       data[f.name] = [...f.selectedOptions].map(o => o.value);
     } else {
       put(f.name, f.value);
+      f._sent = f.value;
     }
   });
   return data;
 };
 rb.fields = fields;
-const OWN = 'do on confirm with tip follow form lazy upload unsaved stop'.split(' ');
+const OWN = 'do on key turn confirm with tip follow form lazy upload unsaved stop'.split(' ');
 const attributes = el => {
   const data = {};
   for (const [key, value] of Object.entries(el.dataset)) {
@@ -27,14 +29,24 @@ const attributes = el => {
   }
   return data;
 };
-const press = async el => {
+/* The element once its view is drawn: the same one, or its successor; undefined if the new view has none. */
+const settled = async el => {
+  if (!el.closest('.view')) return el;
+  const name = identity(el);
+  await drawn;
+  return el.isConnected ? el : $$(el.tagName).find(other => identity(other) === name);
+};
+/* ``first``: called when the first patch is on the page. */
+const press = async (clicked, first = null) => {
+  const el = await settled(clicked);
+  if (!el) return {};
   if (el.getAttribute('aria-disabled') === 'true') return;
   const {confirm, confirmVerb} = el.dataset;
   if (confirm && !(await rb.confirm(confirm, confirmVerb || el.textContent.trim()))) return;
   const data = fields(el.closest('[data-form]'));
   if (el.dataset.with) fields($(el.dataset.with), data);
   if (el.name && !(el.name in data)) data[el.name] = el.value;
-  const patch = await rb.act(el.dataset.do, {...data, ...attributes(el)}, el);
+  const patch = await rb.act(el.dataset.do, {...data, ...attributes(el)}, el, first);
   if (el.matches('button')) tick(); // a job that has begun shows at once
   return patch;
 };
@@ -43,6 +55,8 @@ const press = async el => {
 const newest = new Map();
 const overtaken = (action, origin) => {
   const opens = action === 'open';
+  const {trace} = rb.query();
+  if (action === 'trace.open') return () => rb.query().trace !== trace;
   if (!opens && !origin?.matches?.('input, select, textarea, [data-form]')) return () => false;
   const key = opens ? action : action + JSON.stringify(attributes(origin));
   const number = (newest.get(key) || 0) + 1;
@@ -52,7 +66,8 @@ const overtaken = (action, origin) => {
 let sent = Date.now(); // of all messages of a window, also after a reload, the newest has the largest number
 let pending = 0;
 rb.idle = () => pending === 0; // the browser's benchmark waits for it
-rb.act = async (action, data = {}, origin = null) => {
+/* ``first``: called when the first patch is on the page. */
+rb.act = async (action, data = {}, origin = null, first = null) => {
   const place =
     origin?.closest?.('[data-problems], [data-form], dialog, .drawer, .view') ||
     $('.view:not([hidden])');
@@ -64,14 +79,20 @@ rb.act = async (action, data = {}, origin = null) => {
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
   const message = {window: mine, number: ++sent, action, data, query: rb.query()};
   const late = overtaken(action, origin);
+  const show = patch => {
+    if (late()) return;
+    apply(patch, place);
+    if (first && !patch.stream) first();
+    if (!patch.stream) first = null;
+  };
   pending++;
   try {
     let patch = await server.act(message);
-    if (!late()) apply(patch, place);
+    show(patch);
     while (patch.stream || patch.following) {
       const id = patch.stream || patch.following;
       patch = await server.more({window: mine, stream: id});
-      if (!late()) apply(patch, place);
+      show(patch);
       if (!patch.over) patch.following = id;
     }
     return patch;
@@ -91,16 +112,53 @@ rb.act = async (action, data = {}, origin = null) => {
 };
 rb.stop = action => server.stop({window: mine, action});
 
-/* Files */
-const send_files = async (box, files) => {
-  if (!files.length) return;
-  box.setAttribute('aria-busy', 'true');
+/* Files: dropped, pasted or chosen, and sent as Gradio's components send theirs. */
+const AT_ONCE = 4; // files that are sent at the same time
+const sending = box => {
+  const words = document.createElement('span');
+  const bar = document.createElement('progress');
+  const area = document.createElement('span');
+  words.setAttribute('role', 'status');
+  area.className = 'sending';
+  area.append(words, bar);
+  box.append(area);
+  return {
+    show: (done, total, share) => {
+      words.textContent = total === 1 ? 'Sending the file …' : `Sending file ${Math.min(done + 1, total)} of ${total} …`;
+      if (done) bar.value = share;
+    },
+    end: () => area.remove(),
+  };
+};
+const send_all = async (files, show) => {
   const sent = [];
-  try {
-    for (const file of files) {
+  const size = files.reduce((sum, file) => sum + file.size, 0) || 1;
+  let next = 0;
+  let done = 0;
+  let bytes = 0;
+  show(0, files.length, 0);
+  const send = async () => {
+    while (next < files.length) {
+      const at = next++;
+      const file = files[at];
       const {path} = await upload(file);
-      sent.push({path, name: file.webkitRelativePath || file._path || file.name});
+      sent[at] = {path, name: file.webkitRelativePath || file._path || file.name};
+      bytes += file.size;
+      show(++done, files.length, bytes / size);
     }
+  };
+  await Promise.all(Array.from({length: AT_ONCE}, send));
+  return sent;
+};
+/* ``find``: a promise of the files, since a dropped folder is listed first. */
+const send_files = async (box, find) => {
+  if (box.getAttribute('aria-disabled') === 'true' || box.getAttribute('aria-busy') === 'true') return;
+  box.setAttribute('aria-busy', 'true');
+  const news = sending(box);
+  try {
+    const files = (await find).filter(file => !hidden(file));
+    if (!files.length) return;
+    const sent = await send_all(files, news.show);
     await rb.act(
       box.dataset.upload,
       {...fields(box.closest('[data-form]')), ...attributes(box), files: sent},
@@ -109,23 +167,24 @@ const send_files = async (box, files) => {
   } catch (error) {
     problem('The files could not be sent: ' + (error.message || error), box);
   } finally {
+    news.end();
     box.removeAttribute('aria-busy');
   }
 };
+/* Folders hold files of editors and systems, such as .git and .DS_Store. */
+const hidden = file => /(^|\/)\./.test(file.webkitRelativePath || file._path || '');
 const walk = async (entry, path = '') => {
-  if (entry.isFile)
-    return new Promise(done =>
-      entry.file(f => {
-        f._path = path + f.name;
-        done([f]);
-      }),
-    );
+  if (entry.isFile) {
+    const f = await new Promise((done, failed) => entry.file(done, failed));
+    f._path = path + f.name;
+    return [f];
+  }
   const reader = entry.createReader();
   const all = [];
   for (;;) {
-    const part = await new Promise(done => reader.readEntries(done));
+    const part = await new Promise((done, failed) => reader.readEntries(done, failed));
     if (!part.length) break;
-    all.push(...part);
+    all.push(...part.filter(e => !e.name.startsWith('.')));
   }
   return (await Promise.all(all.map(e => walk(e, path + entry.name + '/')))).flat();
 };
@@ -139,11 +198,18 @@ document.addEventListener('dragover', ev => {
 document.addEventListener('dragleave', ev =>
   ev.target.closest?.('[data-upload]')?.classList.remove('over'),
 );
-document.addEventListener('drop', async ev => {
+document.addEventListener('drop', ev => {
   const box = ev.target.closest?.('[data-upload]');
   if (!box) return;
   ev.preventDefault();
   box.classList.remove('over');
   const entries = [...ev.dataTransfer.items].map(i => i.webkitGetAsEntry()).filter(Boolean);
-  send_files(box, (await Promise.all(entries.map(e => walk(e)))).flat());
+  send_files(box, Promise.all(entries.map(e => walk(e))).then(found => found.flat()));
+});
+document.addEventListener('paste', ev => {
+  const box = ev.target.closest?.('[data-upload]') || $$('[data-upload]').find(visible);
+  const files = [...(ev.clipboardData?.files || [])];
+  if (!box || !files.length) return;
+  ev.preventDefault();
+  send_files(box, files);
 });

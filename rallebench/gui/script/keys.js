@@ -11,7 +11,7 @@ const click_first = (selector, root, ev) => {
   el.click();
 };
 const close_open = target => {
-  if (!$('#drawer').hidden) drawer('');
+  if (!$('#drawer').hidden) replace_drawer('');
   $$('.pop:not([hidden])').forEach(p => (p.hidden = true));
   $$('details.menu[open]').forEach(m => {
     m.open = false;
@@ -27,6 +27,33 @@ const label_by_key = (box, key) => {
   if (!step) return false;
   if (category) $('input', box).value = category.value;
   (boxes[boxes.indexOf(box) + step] || box).focus();
+  return true;
+};
+/* A key of buttons that many parts of a view have, such as Right and Wrong: of the part with the focus, else the last. */
+const find_keyed = (key, part = null) => {
+  const view = $('.view:not([hidden])');
+  const keyed = view ? $$('[data-key]', view).filter(el => el.dataset.key === key && visible(el)) : [];
+  return keyed.find(el => part?.contains(el)) || keyed.at(-1);
+};
+/* A key that is pressed before the last one has brought the next question waits for it. */
+let turn = Promise.resolve();
+const press_in_turn = key => {
+  turn = turn.then(
+    () =>
+      new Promise(done => {
+        const el = find_keyed(key);
+        if (el) press(el, done).then(done);
+        else done();
+      }),
+  );
+};
+const press_keyed = ev => {
+  const key = ev.key.toLowerCase();
+  const el = find_keyed(key, ev.target.closest?.('section'));
+  if (!el) return false;
+  ev.preventDefault();
+  if (el.dataset.turn) press_in_turn(key);
+  else el.click();
   return true;
 };
 let leader = 0;
@@ -46,12 +73,15 @@ window.addEventListener(
     const runs = ev.key === 'Enter' && !ev.isComposing && ev.target.matches?.('[data-run] input');
     if ((control || runs) && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
     if (control && ev.key === 's') return click_first('[data-save]', view, ev);
+    const own_escape = ev.target.closest?.('.editor') && $('.cm-tooltip-autocomplete, .editor.full');
+    if (own_escape && ev.key === 'Escape') return; // the editor closes its list, or leaves the full screen
     if (ev.key === 'Escape' && !modal) return close_open(ev.target);
     if (ev.key === 'Enter' && !ev.shiftKey && !ev.isComposing && ev.target.dataset?.on === 'enter') {
       ev.preventDefault();
       return press(ev.target);
     }
     if (ev.key === 'Enter' && ev.target.dataset?.href) return rb.go(ev.target.dataset.href);
+    if (ev.key === 'Enter' && ev.target.matches?.('[role=button][data-trace]')) return open_door(ev.target, ev);
     if (typing(ev.target) || control || ev.altKey || modal) return;
     const box = ev.target.closest?.('[data-keys]');
     if (box && label_by_key(box, ev.key)) {
@@ -71,7 +101,9 @@ window.addEventListener(
       leader = Date.now();
       return;
     }
+    if (press_keyed(ev)) return;
     const step = {j: 1, k: -1}[ev.key];
+    if (step && step_trace(ev.key)) return;
     const list = view && $$('[data-list]', view).find(visible);
     if (step && list) {
       ev.preventDefault();
@@ -111,9 +143,11 @@ document.addEventListener('click', ev => {
   }
   if (t.closest('[data-close]')) {
     close_panels();
+    leave_trace();
     return;
   }
   const el = t.closest('[data-do]:not([data-follow])');
+  if (el?.href && (ev.ctrlKey || ev.metaKey || ev.shiftKey)) return; // a new tab or window
   if (el && !el.dataset.on && !el.dataset.lazy && !('list' in el.dataset)) {
     ev.preventDefault();
     press(el);
@@ -123,10 +157,20 @@ document.addEventListener('click', ev => {
     rb.dark();
     return;
   }
+  if (t.closest('[data-endpoints]')) {
+    $('#keys').hidden = true;
+    open_endpoints();
+    return;
+  }
   const pop = t.closest('[data-pop]');
   if (pop) {
     const p = $(pop.dataset.pop);
     p.hidden = !p.hidden;
+    return;
+  }
+  const door = t.closest('[data-trace]') || $(':scope > .door', t.closest('td') || t);
+  if (door && (door.matches('button') || !t.closest('a, button, summary'))) {
+    open_door(door, ev);
     return;
   }
   const row = t.closest('[data-href]');
@@ -147,7 +191,10 @@ document.addEventListener('change', ev => {
   const el = ev.target.closest?.('[data-on=change]');
   if (el) press(el);
   const box = ev.target.closest?.('[data-upload]');
-  if (box && ev.target.type === 'file') send_files(box, [...ev.target.files]);
+  if (box && ev.target.type === 'file' && ev.target.files.length) {
+    send_files(box, [...ev.target.files]);
+    ev.target.value = ''; // the same file may be chosen again after it was changed
+  }
 });
 document.addEventListener('submit', ev => ev.preventDefault());
 window.addEventListener('beforeunload', ev => {

@@ -45,9 +45,11 @@ const windowed = list => {
     for (let i = first; i < last; i++) {
       const row = have.get(i);
       const on = i === at;
+      const about = list.dataset.pick
+        ? `role="option" aria-selected="${on}" aria-setsize="${total}" aria-posinset="${i + 1}"`
+        : `role="group" aria-label="${i + 1} of ${total}"`;
       html +=
-        `<div class="r${on ? ' on' : ''}" role="option" aria-selected="${on}" ` +
-        `id="${list.id}-${i}" aria-setsize="${total}" aria-posinset="${i + 1}" data-i="${i}" ` +
+        `<div class="r${on ? ' on' : ''}" ${about} id="${list.id}-${i}" data-i="${i}" ` +
         `style="top:${i * height}px;height:${height}px">${row ? row[1] : ''}</div>`;
     }
     fill(pane, html);
@@ -96,6 +98,7 @@ const windowed = list => {
     const row = ev.target === list && $('.r.on', list);
     if (!row) return;
     if (ev.key === 'Enter' && $('[data-href]', row)) rb.go($('[data-href]', row).dataset.href);
+    else if (ev.key === 'Enter') $('[aria-expanded]', row)?.click(); // a group
     if (ev.key === ' ' && $('input[type=checkbox]', row)) {
       ev.preventDefault();
       $('input[type=checkbox]', row).click();
@@ -110,3 +113,30 @@ const windowed = list => {
     });
   draw();
 };
+/* Suggestions of a filter for the word at the cursor: names of columns, and after a colon the column's values. */
+const quoted = text => (/[\s"]/.test(text) ? '"' + text.replace(/["\\]/g, '\\$&') + '"' : text);
+const suggestions = (offers, word) => {
+  const sign = word.startsWith('-') ? '-' : '';
+  const [name, value] = word.slice(sign.length).split(':');
+  const column = Object.keys(offers).find(key => key.toLowerCase() === name.toLowerCase());
+  if (value !== undefined) return (offers[column] || []).map(text => sign + quoted(column) + ':' + quoted(text));
+  return Object.keys(offers).map(key => sign + quoted(key) + (offers[key].length ? ':' : '<'));
+};
+rb.mount('datalist[data-offers]', list => {
+  const offers = JSON.parse(list.dataset.offers);
+  const field = list.previousElementSibling;
+  field.setAttribute('list', list.id);
+  const suggest = () => {
+    const before = field.value.slice(0, field.selectionStart ?? field.value.length);
+    const word = before.match(/\S*$/)[0];
+    const begins = text => text.toLowerCase().startsWith(word.toLowerCase()) && text !== word;
+    const option = text => {
+      const o = document.createElement('option');
+      o.value = before.slice(0, before.length - word.length) + text;
+      return o;
+    };
+    list.replaceChildren(...suggestions(offers, word).filter(begins).slice(0, 40).map(option));
+  };
+  field.addEventListener('input', suggest);
+  field.addEventListener('focus', suggest);
+});

@@ -70,7 +70,7 @@ rb.set = (key, value) => {
   if (value === null || value === '') query.delete(key);
   else query.set(key, value);
   const text = query.toString();
-  history.replaceState(null, '', '#/' + rb.view() + (text ? '?' + text : ''));
+  history.replaceState(history.state, '', '#/' + rb.view() + (text ? '?' + text : ''));
 };
 const show_view = () => {
   const view = rb.view();
@@ -83,6 +83,8 @@ const show_view = () => {
   });
   return view;
 };
+/* Done when the view of the newest address is drawn. Until then its buttons are those of the previous address. */
+let drawn = Promise.resolve();
 const open_view = () => {
   close_panels();
   const view = show_view();
@@ -91,7 +93,13 @@ const open_view = () => {
     data.draft = draft;
     draft = '';
   }
-  return rb.act('open', data, $('#v-' + view.replace('/', '-')));
+  let done;
+  drawn = new Promise(resolve => (done = resolve));
+  const first = () => {
+    done();
+    if (rb.query().trace) open_trace(null);
+  };
+  return rb.act('open', data, $('#v-' + view.replace('/', '-')), first).finally(done);
 };
 
 /* The only timer: the chip of all jobs. It rests while the page is hidden, and asks less often while nothing is done. */
@@ -159,7 +167,7 @@ const begin = async () => {
   await identify();
   await read_draft();
   if (!location.hash) history.replaceState(null, '', '#/' + rb.view());
-  window.addEventListener('hashchange', open_view);
+  window.addEventListener('hashchange', follow_address);
   decorate(document);
   const first = open_view(); // a model that hangs must not keep the jobs from showing
   document.body.classList.add('ready');

@@ -58,6 +58,22 @@ const release = () =>
     waiting.forEach(([el, html]) => fill(el, html));
   });
 ['pointerup', 'pointercancel', 'dragend', 'blur'].forEach(name => window.addEventListener(name, release, true));
+/* Texts typed since their form was last sent, by form and field: new HTML of the same form has not heard of them. */
+const unsent_texts = el =>
+  $$('[data-own]', el).flatMap(form =>
+    $$('input[name]:not([type=hidden]), textarea[name]', form)
+      .filter(f => /^(text|textarea)$/.test(f.type) && f.value !== (f._sent ?? f.defaultValue))
+      .map(f => [form.dataset.own, f.name, f.value]),
+  );
+const put_back = (el, texts) => {
+  for (const [own, name, text] of texts) {
+    const form = $$('[data-own]', el).find(other => other.dataset.own === own);
+    const field = form && $$('[name]', form).find(other => other.name === name);
+    if (!field || field.value === text) continue;
+    field.value = text;
+    setTimeout(() => field.dispatchEvent(new Event('change', {bubbles: true})));
+  }
+};
 /* New HTML in an element; open folds, scroll positions, focus and selection stay. */
 const fill = (el, html) => {
   if (pressed?.isConnected && el !== pressed && el.contains(pressed)) {
@@ -77,8 +93,10 @@ const fill = (el, html) => {
   const folds = new Map($$('details[id], details.menu', el).map(d => [identity(d), d.open]));
   const scrolled = $$('[id]', el).filter(x => x.scrollTop);
   const scrolls = scrolled.map(x => [x.id, x.scrollTop]);
+  const texts = unsent_texts(el);
   el.innerHTML = html;
   decorate(el);
+  put_back(el, texts);
   $$('details[id], details.menu', el).forEach(d => {
     const open = folds.get(identity(d));
     if (open !== undefined) d.open = open;
@@ -109,13 +127,15 @@ const apply = (patch, place) => {
     else if (key === 'title') document.title = value + ' · rallebench';
     else if (key === 'chain') fill($('#chain'), value);
     else if (key === 'dialog') dialog(value);
-    else if (key === 'drawer') drawer(value);
+    else if (key === 'drawer') replace_drawer(value);
     else if (key === 'store') Object.entries(value).forEach(([k, v]) => store(k, v));
     else if (key === 'download') download(value);
     else if (key === 'event') document.dispatchEvent(new CustomEvent(value.name, {detail: value}));
   }
   if (patch?.address) {
-    history.replaceState(null, '', patch.address);
+    const {trace} = rb.query(); // the drawer stays open beside a list that is filtered
+    history.replaceState(history.state, '', patch.address);
+    if (trace) rb.set('trace', trace);
     show_view();
   }
   if (patch?.go) rb.go(patch.go);
@@ -152,7 +172,7 @@ const dialog = html => {
   }
   fill(d, html);
   if (!d.open) d.showModal();
-  $('[autofocus], input:not([type=hidden]), select, textarea, button', d)?.focus();
+  ($('[autofocus]', d) || $('input:not([type=hidden]), select, textarea, button', d))?.focus();
 };
 const drawer = html => {
   const d = $('#drawer');
@@ -162,6 +182,13 @@ const drawer = html => {
   d.hidden = !html;
   if (html) ($('[data-keys]', d) || $('input, select, textarea, button, a', d))?.focus();
   else opener?.isConnected && opener.focus();
+};
+/* A drawer that an action opens or closes; an open trace leaves the address. */
+const replace_drawer = html => {
+  drawer(html);
+  if (html.includes('data-trace-open')) return;
+  if (html) rb.set('trace', null);
+  else leave_trace();
 };
 const close_panels = () => {
   const d = $('#dialog');
@@ -196,7 +223,16 @@ const seen = new IntersectionObserver(entries =>
     }
   }),
 );
+/* On a read-only page, elements whose action would start or change something rest. */
+const refuse_changes = root =>
+  $$('[data-do], [data-upload]', root).forEach(el => {
+    if (['open', ...PERMITTED].includes(el.dataset.upload || el.dataset.do)) return;
+    el.setAttribute('aria-disabled', 'true');
+    el.title = 'Read-only: this page starts and changes nothing';
+    for (const control of [el, ...$$('input', el)]) control.disabled = true;
+  });
 const decorate = root => {
+  if (PERMITTED) refuse_changes(root);
   $$('[data-list]', root).forEach(windowed);
   $$('[data-lazy]', root).forEach(el => seen.observe(el));
   for (const [selector, action] of mounts) $$(selector, root).forEach(action);

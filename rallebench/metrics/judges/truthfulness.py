@@ -43,11 +43,14 @@ def article_text(title: str, content: str) -> str:
 
 
 def article_for(example: Example) -> str:
-    """Return the record's article or the reference, below the record's title, or the gold answers."""
+    """Return the record's article or the reference, below the record's title, or the gold answers, or that there
+    is none."""
     record, gold = example.record, example.gold
     content, title = str(record.get("content") or ""), str(record.get("title") or "")
     if content or (gold.reference and title):
         return article_text(title, content or gold.reference)
+    if gold.unanswerable and not gold.reference:
+        return "The question has no answer; a right reply says so."
     if gold.reference or not gold.answers:
         return gold.reference
     return "The accepted answers: " + "; ".join(gold.answers)

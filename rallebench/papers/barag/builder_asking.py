@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from rallebench.core.answers import find_answers
+from rallebench.core.declining import declines
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import fill_template
 from rallebench.core.types import Flow, Generate, Json, Message, Outcome, Reply, SubFlow
 from rallebench.engine.rowfile import RowFile
 from rallebench.experiments.builders.replies import (
-    declined,
     one_line,
     parse_fields,
     read_boolean,
@@ -74,9 +74,9 @@ def _read_known(reply: Reply) -> tuple[str | None, str]:
     """
     if fields := parse_fields(reply, "known"):
         answer = one_line(fields.get("answer"))
-        return ("" if read_boolean(reply, "known") is False or declined(answer) else answer), ""
+        return ("" if read_boolean(reply, "known") is False or declines(answer) else answer), ""
     words = reply.text.strip()
-    return ("" if words and declined(words) else words or None), ""
+    return ("" if words and declines(words) else words or None), ""
 
 
 RECENT = _yes_or_no("recency", "recent")

@@ -6,14 +6,13 @@ select the answer: the draft's confidence, its token probabilities, its agreemen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report
-from rallebench.core.json_values import as_json, object_json
+from rallebench.core.json_values import object_json
 from rallebench.core.runs import RunRequest
 from rallebench.core.scoring import Scorer, Values
 from rallebench.core.settings import (
@@ -23,14 +22,11 @@ from rallebench.core.settings import (
     declare_group,
     declare_text,
 )
-from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Episode, Example, Json
-from rallebench.engine.clusters import find_clusters
+from rallebench.core.types import Episode, Example
 from rallebench.experiments.common import failed_note, sentences, values_in
-from rallebench.experiments.significance import test_table
-from rallebench.papers.barag import points
 from rallebench.papers.barag.articles import sets_in
 from rallebench.papers.barag.benchmark import BARAG
+from rallebench.papers.barag.curve_report import JUDGED, MEASURES, curve_report, measure_curves
 from rallebench.papers.barag.decisions import read_boolean
 from rallebench.papers.barag.judged import (
     JudgementCounts,
@@ -39,7 +35,7 @@ from rallebench.papers.barag.judged import (
     judge_notes,
     judge_study,
 )
-from rallebench.papers.barag.points import BranchedCase, CurvePoint
+from rallebench.papers.barag.points import BranchedCase
 from rallebench.papers.barag.runs import sum_counts
 from rallebench.papers.barag.study import (
     AskingSettings,
@@ -62,23 +58,6 @@ from rallebench.papers.barag.workflow_uncertain import (
 from rallebench.workspace.paths import WorkspaceFolder
 
 BRANCHES = {"draft": "draft", "read": "answer with passages"}
-JUDGED = {
-    "both": ("truthfulness", "relevance"),
-    "truthfulness": ("truthfulness",),
-    "relevance": ("relevance",),
-}
-"""Quality → the judge's scores averaged into it."""
-MEASURES = {
-    "both": "mean of the judge's truthfulness and relevance, 1 to 5",
-    "truthfulness": "the judge's truthfulness, 1 to 5",
-    "relevance": "the judge's relevance, 1 to 5",
-    "f1": "word F1 with the best gold answer, 0 for one that declines",
-    "em": "exact match with a gold answer",
-    "grounded": "share of the answer's words that stand in the question's own article, 0 for one that declines",
-}
-READ_ALL = "Read all passages"
-"""Heading for the share of questions that read all passages, if drafts read some."""
-COLUMNS = ("Input tokens", "Output tokens", "Tokens a question", "Quality", "Coin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +147,10 @@ def boolean_curve(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     }
     if not cases:
         return Report(report, tuple(notes))
-    return _report(study, settings, quality, cases, thresholds, report, notes)
+    curves = measure_curves(
+        study, quality, cases, thresholds, seen=settings.draft_passages, ask=settings.ask
+    )
+    return curve_report(curves, report, notes)
 
 
 def _run(
@@ -263,123 +245,3 @@ def _case(
     wants = read_boolean(branches.decision.reply, "moreInfo") if branches.decision else None
     worth = (sum(known[:n]) / n, sum(known[n:]) / n)
     return BranchedCase(qid, *worth, draft, read, samples, decided, signals, wants)
-
-
-def _report(
-    study: Study,
-    settings: CurveSettings,
-    quality: str,
-    cases: list[BranchedCase],
-    thresholds: Sequence[float],
-    head: Json,
-    notes: list[str],
-) -> Report:
-    """The report. ``head``: its first keys; ``notes``: notes on the questions."""
-    seen, about = settings.draft_passages, f"{study.name}, {study.request.llm}"
-    draft, full = points.never(cases, seen), points.always(cases)
-    if seen:
-        notes.append(
-            f"Every draft has read {seen} passage{'s' * (seen != 1)}, so no point is without retrieval; {READ_ALL} counts the second answers."
-        )
-    curves = {
-        signal: points.curve(cases, signal, thresholds)
-        for signal in SIGNALS
-        if any(case.value(signal) not in (None, 0.0) for case in cases)
-    }
-    by_model = [points.model_asked(cases)] if settings.ask else []
-    single = [draft, full, points.oracle(cases), *by_model]
-    if "confidence" not in curves:
-        notes.append(
-            "No draft has a confidence above 0, so there is no curve of it; all drafts declined, or the model gives none."
-        )
-    trials = {
-        signal: trial for signal in curves if (trial := points.held_out(cases, signal)) is not None
-    }
-    for signal, curve in curves.items():
-        notes.append(_savings(signal, points.as_good(curve, full), full))
-        if signal in trials:
-            notes.append(_trial_note(signal, *trials[signal]))
-    notes.append(
-        "The points of a curve are thresholds looked at on the questions that they would be chosen on."
-    )
-    tested = {f"{point.name} less {full.name}": (full, point) for point in (draft, *by_model)}
-    tested |= {
-        f"{signal}, held out, less {always.name}": (always, point)
-        for signal, (point, always) in trials.items()
-    }
-    n, measure = len(cases), MEASURES[quality]
-    columns = ("Agent", "Threshold", READ_ALL if seen else "Retrieved", *COLUMNS)
-    note = f"Quality: {measure}. Coin: reading as many questions, chosen at random."
-    tables = tuple(
-        Table(f"{title}: {about}", columns, tuple(_row(point, n) for point in lines), note=note)
-        for title, lines in {"Without a threshold": single, **curves}.items()
-    )
-    series = {
-        f"coin ({draft.name} … always)": _line([draft, full], n),
-        **{
-            signal: _line(sorted(curve, key=lambda point: point.tokens), n)
-            for signal, curve in curves.items()
-        },
-        **{point.name: _line([point], n) for point in single[2:]},
-    }
-    signals: dict[str, object] = {}
-    for signal in curves:
-        signals[f"{signal}_auroc"] = points.signal_auroc(cases, signal)
-        if signal in trials:
-            point, always = trials[signal]
-            signals[f"{signal}_held_out"] = {**point.to_json(), "always": always.to_json()}
-    return Report(
-        {
-            **head,
-            **signals,
-            "questions": n,
-            "points": {point.name: point.to_json() for point in single},
-            "curves": as_json(curves),
-        },
-        tuple(notes),
-        tables=(*tables, *_tests(study, quality, tested)),
-        figures=(Figure(f"Quality against tokens: {about}", "tokens a question", measure, series),),
-    )
-
-
-def _trial_note(signal: str, point: CurvePoint, full: CurvePoint) -> str:
-    return (
-        f"{signal}: chosen so on every second question, the threshold {point.threshold:.4g} gives on the others {point.quality.value:.4f} "
-        f"against {full.quality.value:.4f} at {point.tokens / full.tokens - 1:+.1%} tokens."
-    )
-
-
-def _tests(
-    study: Study, quality: str, tested: Mapping[str, tuple[CurvePoint, CurvePoint]]
-) -> tuple[Table, ...]:
-    """Comparisons with always reading: drafts alone, the model's own decision, and each threshold on the held-out
-    questions."""
-    clusters = find_clusters(study.set.examples).of
-    bounds = dict.fromkeys(JUDGED, (1.0, 5.0))
-    return test_table(
-        {
-            (label, quality): (quality, first.worth, other.worth, clusters)
-            for label, (first, other) in tested.items()
-        },
-        bounds if quality in bounds else None,
-    )
-
-
-def _savings(signal: str, best: CurvePoint | None, full: CurvePoint) -> str:
-    """A sentence on the cheapest threshold that is as good as always reading."""
-    if best is None:
-        return f"{signal}: no threshold keeps {points.ENOUGH:.0%} of the quality of reading always with fewer tokens."
-    return (
-        f"{signal}: at threshold {best.threshold:.4g}, {best.share:.0%} of the questions read; that is {best.tokens / full.tokens - 1:+.1%} tokens "
-        f"compared with reading always, at a quality of {best.quality.value:.4f} against {full.quality.value:.4f}."
-    )
-
-
-def _row(point: CurvePoint, n: int) -> tuple[Any, ...]:
-    threshold = None if point.threshold is None else f"{point.threshold:.4g}"
-    counts = point.n_in, point.n_out, round(point.tokens / n, 1)
-    return (point.name, threshold, f"{point.share:.0%}", *counts, point.quality, point.coin)
-
-
-def _line(curve: Iterable[CurvePoint], n: int) -> tuple[tuple[float, Any], ...]:
-    return tuple((point.tokens / n, point.quality) for point in curve)

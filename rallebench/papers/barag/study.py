@@ -9,6 +9,7 @@ from typing import Any
 
 from rallebench.core.answers import answer_tokens
 from rallebench.core.backends import Backends
+from rallebench.core.declining import declines
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.prompts import SHIPPED, Wording, find_wording, prompt_text
@@ -44,7 +45,6 @@ from rallebench.papers.barag.workflow import (
     Prompts,
     context_text,
 )
-from rallebench.papers.barag.workflow_uncertain import declines
 from rallebench.papers.common import behind_api, declare_prompts, flow_spec
 from rallebench.workspace.paths import WorkspaceFolder
 

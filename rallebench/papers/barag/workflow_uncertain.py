@@ -8,11 +8,11 @@ agreement with samples (self-consistency, Wang et al. 2022, arXiv:2203.11171), o
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rallebench.core.answers import f1_score
+from rallebench.core.declining import declines
 from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import (
     Episode,
@@ -41,12 +41,6 @@ from rallebench.papers.barag.workflow import (
 
 SIGNALS = ("confidence", "logprob", "agreement", "retrieval")
 UNKNOWN = "The draft has no such number, so passages are read."
-_DECLINES = re.compile(
-    r"\b(?:insufficient information|(?:can ?not|can't|could ?n[o']t|couldn't|unable to) (?:\w+ ){0,2}(?:answer|find|provide|say|determine)"
-    r"|(?:do not|don't|does not|doesn't) (?:\w+ ){0,2}(?:know|have (?:\w+ ){0,3}(?:information|access|data|details))"
-    r"|no information (?:about|on|is))\b",
-    re.IGNORECASE,
-)
 
 
 def declare_draft_passages() -> int:
@@ -68,15 +62,6 @@ class Rule:
     )
     samples: int = declare(int, 0, 0, 100, about="further drafts, for agreement")
     draft_passages: int = declare_draft_passages()
-
-
-def declines(text: str) -> bool:
-    """Return whether an answer is a refusal.
-
-    >>> declines("I can not answer the question because of the insufficient information in documents."), declines("Rome.")
-    (True, False)
-    """
-    return not text.strip() or bool(_DECLINES.search(text[:400]))
 
 
 def certainty(signal: str, drafted: Reply, samples: Sequence[Reply] = ()) -> float | None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from rallebench.core.declining import declines
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Report, Row, RowsRequest
 from rallebench.core.prompts import fill_template
@@ -26,7 +27,6 @@ from rallebench.experiments.builders.articles import (
     source_notes,
 )
 from rallebench.experiments.builders.replies import (
-    declined,
     kept_rows,
     one_line,
     parse_fields,
@@ -290,7 +290,7 @@ def _correction(article: TaskInput, reply: ReplyFields) -> Json | str:
 def _question_with_answer(entry: TaskInput, reply: ReplyFields) -> Json | str:
     if not reply.question:
         return UNREAD
-    if declined(reply.answer):
+    if declines(reply.answer):
         return "no answer"
     news = {f"news{n}": text for n, text in enumerate(entry.texts or [entry.text], 1)}
     return {"event": reply.event, "questions": reply.question, "answers": reply.answer, **news}

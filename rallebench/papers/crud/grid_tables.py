@@ -10,6 +10,7 @@ from rallebench.analysis.suites import paired_table
 from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.experiments import IndexResult
 from rallebench.core.tables import Figure, FigureKind, Table
+from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars
 from rallebench.papers.common import list_names
 from rallebench.papers.crud import suites
@@ -26,6 +27,9 @@ HEADS: Mapping[str, str] = {
 """Metric → its heading, in table order."""
 NO_BETTER = ("length",)
 """Metrics without a better direction."""
+
+
+PAPER = "paper: GPT-3.5-turbo"
 
 
 def scored_metrics(outcomes: Outcomes) -> list[str]:
@@ -73,7 +77,7 @@ def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
     metric = outcomes.metric
     for name in _varied_factors(outcomes):
         factor = FACTORS[name]
-        series = {
+        series: dict[str, list[tuple[Any, Any]]] = {
             task.name: [
                 (
                     value if factor.ordered else str(value),
@@ -83,9 +87,25 @@ def factor_plots(outcomes: Outcomes) -> Iterator[Figure]:
             ]
             for task in outcomes.tasks
         }
+        led = {
+            task.name: [cell.answered.run for _, _, cell in outcomes.cells(name, task)]
+            for task in outcomes.tasks
+        }
+        papers = {f"{task.name}, {PAPER}": task for task in outcomes.tasks}
+        for label, task in papers.items():
+            series[label] = [
+                (
+                    value if factor.ordered else str(value),
+                    suites.printed_value(cell, name, value, metric),
+                )
+                for value, _, cell in outcomes.cells(name, task)
+            ]
+        sources = dict.fromkeys(papers, published_table(suites.FACTOR_TABLES[name][0]).source)
         kind: FigureKind = "line" if factor.ordered else "bar"
         title, y = f"{HEADS[metric]} by {factor.heading}", f"{HEADS[metric]}, %"
-        figure = bars(title, factor.heading, y, series, kind)
+        figure = bars(
+            title, factor.heading, y, series, kind, unit="percent", printed=sources, runs=led
+        )
         if figure.series:
             yield figure
 

@@ -19,6 +19,7 @@ from rallebench.core.runs import RunResult
 from rallebench.core.scoring import Values
 from rallebench.core.settings import fill
 from rallebench.core.sources import Source
+from rallebench.core.streams import plain_name
 from rallebench.core.types import Episode, Example, Flow, Json, digest
 from rallebench.experiments.common import in_folder
 from rallebench.metrics import METRICS
@@ -77,7 +78,7 @@ def read_published(gold: str, task: CrudTask) -> dict[str, Json]:
         if file is None:
             return {}
         path = file
-    if not path.name.endswith((".jsonl", ".jsonl.gz")):
+    if not plain_name(path.name).endswith(".jsonl"):
         return read_cache(path)
     rows = [row for _, row in Source(path).objects()]
     if not all("crud_id" in row and "question" in row for row in rows):

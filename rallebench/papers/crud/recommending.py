@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.analysis.paired import Sides, compare_all
 from rallebench.core.comparison import PairedComparison
-from rallebench.core.tables import TOO_FEW, Table
+from rallebench.core.tables import Table
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import score_bounds
 from rallebench.papers.crud.cells import Cell
@@ -97,8 +97,8 @@ def recommend(
     if gaps:
         worse = ", ".join(f"{value} {_gap(compared[value])}" for value in gaps)
         return f"{word(factor, base, values)} (as the base; worse: {worse})", base
-    untested = compared and all(pair.corrected is None for pair in compared.values())
-    return (TOO_FEW if untested else NONE_SHOWN), None
+    notes = [pair.note for pair in compared.values() if pair.corrected is None]
+    return (notes[0] if notes and len(notes) == len(compared) else NONE_SHOWN), None
 
 
 def word(factor: GridFactor, value: Any, values: Sequence[Any]) -> str:
@@ -141,7 +141,7 @@ def recommendation_table(outcomes: Outcomes, heading: str) -> Table:
         rows.append((f"{group} · paper", *(printed.get(name) for name in COLUMNS)))
     tried = sum(map(len, compared[metric].values()))
     note = (
-        f"By {heading}, each value against the base on the questions that both answered: sign-flip test, p < {LEVEL} "
+        f"By {heading}, each value against the base on the questions that both answered: one test over articles, p < {LEVEL} "
         f"corrected for {tried} comparisons (Holm); differences in points of 100 with intervals that hold together at 95 % (Bonferroni). "
         "The paper tested nothing. "
     )

@@ -13,6 +13,7 @@ from rallebench.core.files import read_json
 from rallebench.core.registry import unknown
 from rallebench.core.settings import declare_list
 from rallebench.core.sources import Source
+from rallebench.core.streams import plain_name
 from rallebench.experiments.common import in_folder, names_in
 
 
@@ -198,7 +199,7 @@ def _task_file(path: Path, task: CrudTask) -> Path:
 
 def _content(path: Path) -> Any:
     """A JSON document, or the list of records in a JSON lines file."""
-    if path.name.endswith((".jsonl", ".jsonl.gz")):
+    if plain_name(path.name).endswith(".jsonl"):
         return [row for _, row in Source(path).objects()]
     value = read_json(path)
     if not isinstance(value, (dict, list)):

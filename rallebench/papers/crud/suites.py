@@ -147,7 +147,25 @@ def task_plot(cells: Sequence[Cell]) -> Figure:
         for head, name in COLUMNS.items()
         if name != "length"
     }
-    return bars("CRUD-RAG by task", "task", "%", series)
+    heads = [head for head in COLUMNS if head != "length"]
+    led = dict.fromkeys(heads, tuple(cell.answered.run for cell in cells))
+    return bars("CRUD-RAG by task", "task", "%", series, unit="percent", runs=led)
+
+
+def printed_value(cell: Cell, factor: str, value: Any, metric: str) -> float | None:
+    """The paper's figure for a value of a factor, in percent; None if it prints none or ours are not comparable."""
+    if own_cell_row(cell, factor, value).why:
+        return None
+    name, setting = FACTOR_TABLES[factor]
+    table = published_table(name)
+    heads = [own for own in COLUMNS.values() if own != "mrr"]
+    column = dict(zip(heads, published_table("crud_table8").columns)).get(metric)
+    try:
+        row = table.row(task=cell.plan.task.printed, **{setting: value})
+    except LookupError:
+        return None
+    printed = row.values.get(column) if column else None
+    return printed if isinstance(printed, (int, float)) else None
 
 
 FORMULAS = {"precision, code": False, "precision, paper": True}

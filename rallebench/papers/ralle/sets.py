@@ -16,6 +16,7 @@ from pathlib import Path
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import read_objects, sha256_file
+from rallebench.core.streams import plain_name, with_packed
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_examples
 from rallebench.experiments.common import in_folder, names_in
@@ -206,7 +207,7 @@ def _parse_files(file: str, sets: Sequence[KiltSet]) -> dict[str, str]:
 
 def _official(folder: Path, kilt_set: KiltSet, split: str) -> Path | None:
     name = kilt_set.file_name(split)
-    if path := in_folder(folder, (name, f"{name}.gz")):
+    if path := in_folder(folder, with_packed(name)):
         return path
     bare = folder / re.sub(r"-(dev|train)-kilt", r"-\1_id-kilt", name)
     if bare.is_file():
@@ -263,6 +264,6 @@ def _differs(kilt_set: KiltSet, path: Path, split: str, rows: int) -> str:
     if rows != kilt_set.rows[split]:
         return f"{path.name} has {rows:,} rows and {official} {kilt_set.rows[split]:,}, so it is not the official file."
     size, expected = path.stat().st_size, kilt_set.size.get(split)
-    if expected and path.suffix != ".gz" and size != expected:
+    if expected and plain_name(path.name) == path.name and size != expected:
         return f"{path.name} has as many rows as {official}, but {size:,} bytes instead of {expected:,}, so it was changed."
     return ""

@@ -194,14 +194,32 @@ def _together(result: RunResult) -> float | None:
 
 
 def result_figures(results: Sequence[SetResult]) -> tuple[Figure, ...]:
-    """Headline metric and R-precision over the sets, with one series per way."""
+    """Headline metric and R-precision over the sets, with one series per way, and RaLLe's own for comparable sets."""
     figures = []
-    for title, metric in (("Headline metric", "headline"), ("R-precision", "Rprec")):
-        series = {
-            mode: [(kilt.label, mean) for kilt, mean in _means(results, mode, metric)]
-            for mode in _modes(results, metric)
+    comparable = [kilt.label for kilt in _sets([r for r in results if not r.why])]
+    led = {(answered.mode, answered.kilt.name): answered.result.run for answered in results}
+    printed = dict(retrieval("ralle_table3", linking=False))
+    for title, metric, table, papers in (
+        ("Headline metric", "headline", "ralle_table2", {READER: answers("downstream")}),
+        (
+            "R-precision",
+            "Rprec",
+            "ralle_table3",
+            {f"RaLLe's paper: {n}": c for n, c in printed.items()},
+        ),
+    ):
+        means = {mode: _means(results, mode, metric) for mode in _modes(results, metric)}
+        series: dict[str, list[tuple[Any, Any]]] = {
+            mode: [(kilt.label, mean) for kilt, mean in pairs] for mode, pairs in means.items()
         }
-        figures.append(bars(title, "set", title, series))
+        runs = {
+            mode: [led.get((mode, kilt.name), "") for kilt, _ in pairs]
+            for mode, pairs in means.items()
+        }
+        for name, cells in papers.items() if series else ():
+            series[name] = [(label, cells.get(label)) for label in comparable]
+        sources = dict.fromkeys(papers, published_table(table).source)
+        figures.append(bars(title, "set", title, series, unit="share", printed=sources, runs=runs))
     return tuple(figure for figure in figures if figure.series)
 
 

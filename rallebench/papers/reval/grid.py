@@ -16,9 +16,9 @@ from rallebench.core.prompts import Wording, find_wording
 from rallebench.core.registry import unknown
 from rallebench.core.starter import READER
 from rallebench.core.types import Example
-from rallebench.datasets.reading import read_questions
+from rallebench.datasets.reading import answerable_questions
 from rallebench.datasets.tasks import DOMAINS, TASKS, available, draw_sample, find_task
-from rallebench.environments import ENVIRONMENTS
+from rallebench.environments import ENVIRONMENTS, environment_entry
 from rallebench.experiments.common import names_in
 from rallebench.papers.reval.demonstrations import draw_demonstrations, with_shots
 from rallebench.papers.reval.settings import RevalSettings
@@ -124,7 +124,7 @@ def _task(
     path: Path,
     form: str,
 ) -> TaskQuestions:
-    every, instances = read_questions(path, form=form), settings.instances
+    every, instances = answerable_questions(path, form), settings.instances
     examples = tuple(draw_sample(every, instances)) if instances else every
     examples = examples[: request.limit]
     if not any(example.gold.answers for example in examples):
@@ -207,7 +207,7 @@ def grid(
         request.workspace.llm(model)
     environments = names_in(settings.env)
     for name in environments:
-        ENVIRONMENTS.entry(name)
+        environment_entry(name)
     agent_settings = _agent_settings(settings, workflows)
     cells = [
         _cell(request, settings, System(workflow, model), questions, environments, agent_settings)
@@ -258,7 +258,7 @@ def _cell(
     if why := _why_not(request, cell, environments, settings.protocol):
         return replace(cell, why=why)
     original = {"compat": "original"} if settings.original else {}
-    theirs = ENVIRONMENTS.entry(env).form if env else {}
+    theirs = environment_entry(env).form if env else {}
     own = {n: v for n, v in {**values, **original}.items() if n in workflow.form}
     for key, value in values.items():  # env.… and settings unknown to the workflow
         name = key.removeprefix("env.")

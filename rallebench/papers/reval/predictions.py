@@ -11,7 +11,7 @@ from rallebench.analysis.agents.errors import CLASSES, ORIGINAL, classify
 from rallebench.analysis.agents.logs import NOT_FOUND, log_episode, log_example, named_by, read_rows
 from rallebench.analysis.agents.reading import SCORED, summarize
 from rallebench.core.types import Gold
-from rallebench.datasets.reading import read_questions
+from rallebench.datasets.reading import answerable_questions
 from rallebench.experiments.common import sentences
 from rallebench.experiments.scorers import SCORERS
 from rallebench.metrics import read_card
@@ -84,7 +84,7 @@ def _golds(
         note = "The answers are those in the rows; give R-Eval's own file as the gold to be sure of them."
         return own, 0, (note,)
     check_file(gold, "R-Eval's records (input, outputs)")
-    examples = read_questions(gold)
+    examples = answerable_questions(gold)
     records: dict[str, list[tuple[str, ...]]] = {}
     for example in examples:
         records.setdefault(example.question.text.strip(), []).append(example.gold.answers)

@@ -164,7 +164,10 @@ def _report(
             _pools(cells),
             *tests_between({"": by_system}, (REWARD,), names={REWARD: "F1"}, best=True),
         ),
-        figures=(_figure(leaderboard), *analysis_plots(scored, results, is_original(request))),
+        figures=(
+            _figure(leaderboard, scored, results),
+            *analysis_plots(scored, results, is_original(request)),
+        ),
         failed=failed,
     )
 
@@ -280,9 +283,17 @@ def _notes(
         yield f"The tasks have different numbers of questions ({each}); each counts the same in a mean."
 
 
-def _figure(leaderboard: Leaderboard) -> Figure:
-    series = {
-        system.label: [(task.name, leaderboard.scores[system][task]) for task in leaderboard.tasks]
-        for system in leaderboard.systems
-    }
-    return bars("F1 by task", "task", "F1", series)
+def _figure(
+    leaderboard: Leaderboard, cells: Sequence[GridCell], results: Mapping[str, RunResult]
+) -> Figure:
+    """F1 by task, with intervals and runs."""
+    by_cell = {(cell.system, cell.questions.task): results[cell.label] for cell in cells}
+    series: dict[str, list[tuple[str, Any]]] = {}
+    runs: dict[str, list[str]] = {}
+    for system in leaderboard.systems:
+        results_of = [(task, by_cell.get((system, task))) for task in leaderboard.tasks]
+        series[system.label] = [
+            (task.name, result and result.means.get(REWARD)) for task, result in results_of
+        ]
+        runs[system.label] = [result.run if result else "" for _, result in results_of]
+    return bars("F1 by task", "task", "F1", series, unit="share", runs=runs)

@@ -16,6 +16,7 @@ from typing import Any
 
 from rallebench.core.errors import BadFileError, Hint, NotFoundError
 from rallebench.core.sources import Source
+from rallebench.core.streams import with_packed
 from rallebench.core.types import Example, Gold, Question
 from rallebench.experiments.common import in_folder
 
@@ -23,7 +24,7 @@ Required = tuple[tuple[str, ...], ...]
 """Groups of aliases; an answer must contain one alias from every group."""
 
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
-SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+SUFFIXES = with_packed(".jsonl", ".json")
 
 
 @dataclass(frozen=True, slots=True)

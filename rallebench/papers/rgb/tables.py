@@ -15,6 +15,7 @@ from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.report import Estimate
 from rallebench.core.runs import RunResult
 from rallebench.core.sources import Source
+from rallebench.core.streams import plain_name
 from rallebench.core.table_files import csv_lines
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Example, Gold, Question
@@ -76,7 +77,14 @@ def over_noise(answered: Answered) -> tuple[Table, Figure, OwnRow]:
         rows.append((MODEL, *map(printed.get, ratios)))
         series[MODEL] = printed.items()
     columns = ("", *(f"noise {ratio:g}" for ratio in ratios))
-    figure = bars(title, "share of noise", "share of the answers", series, "line")
+    source = published_table(NOISE[testbed.name]).source
+    led = dict.fromkeys(("right", "declined"), tuple(result.run for result in results))
+    figure = bars(
+        *(title, "share of noise", "share of the answers", series, "line"),
+        unit="share",
+        printed={MODEL: source},
+        runs=led,
+    )
     return Table(title, columns, tuple(rows), True, _note(own)), figure, own
 
 
@@ -108,7 +116,10 @@ def rejection(test: Test, result: RunResult) -> tuple[Table, Figure, OwnRow]:
     )
     title = "Negative rejection, nothing but noise"
     table = Table(title, columns, tuple(rows), True, _note(own))
-    return table, _figure("Negative rejection", columns, *rows), own
+    figure = _figure(
+        "Negative rejection", "rgb_table3", [result.run] * len(REJECTION), columns, *rows
+    )
+    return table, figure, own
 
 
 def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Table, Figure, OwnRow]:
@@ -133,7 +144,8 @@ def counterfactual(test: Test, alone: RunResult, result: RunResult) -> tuple[Tab
         True,
         f"RGB reports only models whose Acc is above {KNOWS:.0%}; its CR is of ED*. {_note(own)}",
     )
-    return table, _figure("Counterfactual robustness", columns, *rows), own
+    runs = [alone.run, *[result.run] * (len(COUNTERFACTUAL) - 1)]
+    return table, _figure("Counterfactual robustness", "rgb_table7", runs, columns, *rows), own
 
 
 def reported(accuracy: float | None) -> bool:
@@ -192,9 +204,14 @@ def _note(own: OwnRow) -> str:
     return f"{'' if own.why else row}{own.note}"
 
 
-def _figure(title: str, columns: Row, ours: Row, printed: Row = ()) -> Figure:
+def _figure(
+    title: str, table: str, runs: Sequence[str], columns: Row, ours: Row, printed: Row = ()
+) -> Figure:
+    """The rates of our runs, one for each column, beside the paper's."""
     series = {name: zip(columns[1:], row[1:]) for name, row in (("ours", ours), (MODEL, printed))}
-    return bars(title, "rate", "share", series)
+    source = {MODEL: published_table(table).source}
+    led = {"ours": runs}
+    return bars(title, "rate", "share", series, unit="share", printed=source, runs=led)
 
 
 FILE = "errors-to-label.csv"
@@ -264,7 +281,7 @@ def _check_columns(path: Path, line: int, columns: Collection[str]) -> None:
 
 def _label_rows(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     source = Source(path)
-    if path.name.endswith((".jsonl", ".json", ".jsonl.gz")):
+    if plain_name(path.name).endswith((".jsonl", ".json")):
         for line, row in source.objects():
             yield line, {key: "" if value is None else str(value) for key, value in row.items()}
         return

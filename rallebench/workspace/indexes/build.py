@@ -41,6 +41,7 @@ def build_index(
     *,
     encoder: Encoder | None = None,
     source: Path | None = None,
+    ids: Path | None = None,
     passages: Path | None = None,
 ) -> Generator[Progress, None, Manifest]:
     """Yield progress, return the manifest. Nothing appears under ``indexes/name`` before the build is complete.
@@ -52,10 +53,12 @@ def build_index(
     indexes over the same passages share them.
 
     ``encoder``: the recipe's, if it is loaded. ``source``: vectors or a finished index of another program over this corpus,
-    used instead of encoding. ``passages``: a folder with the store of the recipe's passages, used instead of chunking again.
+    used instead of encoding; ``ids``: a file with the passage id of each of these vectors. ``passages``: a folder with the store of the recipe's passages, used instead of chunking again.
     """
     check_name("index", name)
-    foreign = recognise(source) if source else None
+    foreign = recognise(source, ids) if source else None
+    if ids is not None and foreign is None:
+        raise UsageError(f"{ids} names the passages of foreign vectors; give these, too.")
     if foreign and not recipe.encoder:
         raise UsageError(
             f"An index of the kind {recipe.kind!r} is built from the corpus alone; only vectors are taken from elsewhere."
@@ -137,7 +140,7 @@ class _Build:
         """Return the minimum bytes of the kind's own files; 0 if they are on a server, or unknown before building."""
         traits = INDEX_KINDS.entry(self.recipe.kind).traits
         remote = traits.get("remote", lambda settings: False)(self.recipe.settings)
-        linked = self.foreign is not None and bool(self.foreign.kind)
+        linked = self.foreign is not None and self.recipe.kind in self.foreign.kinds
         dim = self.encoder.dim if self.encoder else 0
         return 0 if remote or linked else int(traits.get("vector_bytes", 4) * dim * count)
 
@@ -184,7 +187,7 @@ class _Build:
             if self.foreign:
                 check_fits(self.foreign, kind, len(store), encoder.dim, encoder.name)
                 stage = "taking over vectors"
-                steps = take_over(self.foreign, index, half, store, settings)
+                steps = take_over(self.foreign, kind, half, store, settings)
             else:
                 cache = self.target.parents[1] / "cache" / "vectors"
                 encoded = yield from encode_passages(cache, store, corpus_sha, encoder)

@@ -159,7 +159,7 @@ def test_wikitext_loses_tables_pictures_references_and_keeps_words() -> None:
         ("", UsageError, "No articles are given"),
         ("nowhere.jsonl", NotFoundError, "does not exist"),
         ("nowhere", NotFoundError, "neither as a file nor as an imported corpus"),
-        ("FOLDER/a.docx", BadFileError, "none of the kinds"),
+        ("FOLDER/a.odt", BadFileError, "none of the kinds"),
     ],
 )
 def test_articles_that_are_not_there_or_of_no_known_kind_are_refused(
@@ -169,7 +169,7 @@ def test_articles_that_are_not_there_or_of_no_known_kind_are_refused(
     error: type[Exception],
     sentence: str,
 ) -> None:
-    (tmp_path / "a.docx").write_bytes(b"x")
+    (tmp_path / "a.odt").write_bytes(b"x")
     with pytest.raises(error, match=sentence):
         articles_at(reference.replace("FOLDER", str(tmp_path)), workspace)
 

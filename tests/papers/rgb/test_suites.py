@@ -122,6 +122,31 @@ def test_every_share_of_noise_is_a_run_and_a_column_above_the_papers_row(
     assert plot["series"]["RGB's paper: ChatGPT"] == [[0, 0.9633], [0.4, 0.94]]
 
 
+def test_a_suite_asks_every_question_again_with_other_seeds(
+    cli: CommandLine, workspace: Path
+) -> None:
+    once = suite(cli, "noise", "noise=0")
+    data = f"data={workspace / 'rgb' / 'en_fact.jsonl'}"
+    ran = cli.suite(
+        "rgb-noise", data, "noise=0", llm="reads", run="r", flags=("--repeats", "2", "--json")
+    )
+    assert ran.code == 0, ran.err
+    assert numbers(ran.json["parts"][0]) == numbers(once["parts"][0]), "the script has one answer"
+    folder = workspace / "runs" / "r noise=0"
+    seeds = []
+    for path in (folder, folder / "repeats" / "2"):
+        steps = [step for e in read_lines(path / "episodes.jsonl") for step in e["steps"]]
+        seeds.append({step["seed"] for step in steps if step["ask"] == "generate"})
+    assert seeds[0].isdisjoint(seeds[1]) and all(map(len, seeds))
+    spread = json.loads((folder / "report.json").read_text())["repeats"]
+    assert spread["number"] == 2 and spread["metrics"]["all_rate"]["unstable"] == 0.0
+    suite(cli, "noise", "noise=0,0.4")
+    later = workspace / "runs" / "r noise=0.4" / "repeats" / "2"
+    assert later.exists(), "a suite that is continued repeats its later runs as often"
+    refused = cli.suite("rgb-noise", data, llm="reads", flags=("--repeats", "2", "--plan"))
+    assert refused.code == 2 and "leave --repeats out" in refused.last
+
+
 def test_the_printed_table_has_a_line_for_every_share(cli: CommandLine) -> None:
     data, two = f"data={cli.workspace / 'rgb' / 'en_fact.jsonl'}", ("--limit", "2")
     ran = cli.suite("rgb-noise", data, "noise=0,1", llm="reads", flags=two)

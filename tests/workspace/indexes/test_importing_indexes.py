@@ -156,10 +156,11 @@ def test_what_does_not_fit_leaves_nothing(corpus: Path, vectors: Any, tmp_path: 
     other = "made with another encoder than 'hashing' or of another"
     refused("flat", tmp_path / "other.npy", MismatchError, other)
     flat = faiss_file(tmp_path / "flat.index", faiss.IndexFlatIP(Hashing.dim), vectors)
-    refused("hnsw", flat, UsageError, "is an index of the kind 'flat'; choose the kind flat")
     refused("bm25", flat, UsageError, "built from the corpus alone")
-    far = faiss_file(tmp_path / "l2.index", faiss.IndexFlatL2(Hashing.dim), vectors)
-    refused("flat", far, BadFileError, "is a Faiss IndexFlatL2 by distance")
+    codes = faiss.index_factory(Hashing.dim, "SQ8", faiss.METRIC_INNER_PRODUCT)
+    codes.train(vectors)
+    codes = faiss_file(tmp_path / "sq8.index", codes, vectors)
+    refused("flat", codes, UsageError, "is an index of the kind 'faiss'; choose the kind faiss")
     half = tmp_path / "half.index"
     half.write_bytes(flat.read_bytes()[:5000])
     refused("flat", half, BadFileError, "truncated or damaged")

@@ -18,6 +18,7 @@ from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.files import read_json
 from rallebench.core.sources import Problems, Source, files_in
 from rallebench.core.starter import STARTER
+from rallebench.core.streams import plain_name, with_packed
 from rallebench.core.types import digest
 from rallebench.workspace.paths import WorkspaceFolder
 from rallebench.workspace.scholar_tables import scholar_tables
@@ -31,7 +32,7 @@ url name label author year date source question query answer answers
 NAMES_OF_COLUMNS = frozenset(_NAMES.split())
 """Column names of other kinds of table. A first row with at least two of them is a header."""
 MAX_ROWS = 5_000_000
-ENDINGS = (".csv", ".json", ".jsonl", ".csv.gz", ".jsonl.gz", ".tsv", ".txt", ".tsv.gz", ".txt.gz")
+ENDINGS = (".json", *with_packed(".csv", ".jsonl", ".tsv", ".txt"))
 STARTER_SCHOLARS, STARTER_TRIPLES = "starter-scholars", "starter-triples"
 FREQUENT, RARE = "frequent", "rare"
 """Bands of the 10% most and 10% least frequent entities."""
@@ -174,7 +175,7 @@ def _stem(path: Path) -> str:
 
 
 def _rows(source: Source, name: str, labels: Mapping[str, tuple[str, ...]]) -> Iterator[Row]:
-    plain = source.path.name.lower().removesuffix(".gz")
+    plain = plain_name(source.path.name.lower())
     if plain.endswith(".sqlite"):
         yield from _scholars(source.path, name)
     elif plain.endswith(".csv"):

@@ -1,0 +1,143 @@
+"""The parts of label mode in a run: the grades of an answer, its passages, and the question without its gold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from markupsafe import Markup
+
+from rallebench.core.errors import RalleError
+from rallebench.core.labels import GRADES, KEYS, AnswerLabel, Grade, RunAnswer
+from rallebench.core.types import Episode, Passage
+from rallebench.gui import form, html
+from rallebench.gui.answers import draw_answer
+from rallebench.gui.events import WindowState
+from rallebench.gui.frame import Page
+from rallebench.gui.html import attributes
+from rallebench.gui.places._steps import article
+from rallebench.services.labels import usual_person
+from rallebench.views import labels as views
+from rallebench.views.run_questions import open_question
+from rallebench.views.run_views import OpenRun
+
+OPEN, BLIND = "open", "blind"
+"""Modes of labelling, as the address has them: with and without sight of gold and verdicts."""
+MOST_PASSAGES = 20
+"""Retrieved pages that can be labelled."""
+
+
+@dataclass
+class Labeller:
+    """The person who labels in a window."""
+
+    name: str = field(default_factory=usual_person)
+
+
+def bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> Markup:
+    """Draw the grades with their keys, the person's label, and the fields that go with it; or say that there is none."""
+    inside = inside_bar(page, session, run, qid, mode)
+    return Markup('<div id="run-label" class="stack" data-form>{}</div>').format(inside)
+
+
+def inside_bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> Markup:
+    """Draw the content of the bar."""
+    try:
+        answer = views.find_answer(page.workspace, run.folder, qid)
+    except RalleError as error:
+        return html.note(error)
+    person = session.state(Labeller).name
+    labels = page.workbench.labels.book(answer.dataset).answers.get(answer.key, {})
+    own = labels.get(person)
+    grades = Markup().join(grade_button(key, grade, own) for key, grade in KEYS.items())
+    others = [
+        f"{GRADES[label.grade]} ({label.who})"
+        for label in labels.values()
+        if label.who != person and mode == OPEN
+    ]
+    fields = (
+        form.text("note", "Note", own.note if own else ""),
+        form.text(
+            "right", "Right answer, if the gold is wrong", " | ".join(own.right if own else ())
+        ),
+        form.text("who", "Labelled by", person),
+    )
+    return Markup(
+        '<div class="chips" role="group" aria-label="Label of the answer">{}</div>{}<div class="row">{}</div>{}{}'
+    ).format(
+        grades,
+        html.note(html.join_facts(*others)),
+        Markup().join(fields),
+        form.hidden_fields(run=run.name, qid=qid, mode=mode),
+        passages(page, run, answer, mode),
+    )
+
+
+def grade_button(key: str, grade: Grade, own: AnswerLabel | None) -> Markup:
+    """Draw the button of a grade, pressed if it is the person's own."""
+    on = own is not None and own.grade == grade
+    data = attributes(do="labels.give", grade=key, key=key, turn=1)
+    label = "Skip" if grade == "skip" else GRADES[grade]
+    return Markup(
+        '<button type="button" class="{}" aria-pressed="{}" title="{}"{}><b>{}</b> {}</button>'
+    ).format("on" if on else "", str(on).lower(), f"Key {key}", data, key, label)
+
+
+def passages(page: Page, run: OpenRun, answer: RunAnswer, mode: str) -> Markup:
+    """Draw the retrieved pages with a switch each: relevant or not, as people labelled them in any run."""
+    pages = retrieved_pages(open_question(page.workspace, run.folder, answer.qid)[1])
+    book, rows = page.workbench.labels.book(answer.dataset), Markup()
+    for rank, passage in enumerate(pages.values(), 1):
+        doc_id = "" if passage.page_id else passage.doc_id
+        relevant = book.relevance(answer.key.question, passage.page_id, doc_id)
+        switch = Markup().join(
+            relevance_button(words, value, passage, relevant)
+            for words, value in (("Relevant", True), ("Not relevant", False))
+        )
+        rows += Markup(
+            '<div class="row"><span dir="auto">{} {}</span><span class="gap"></span>{}</div>'
+        ).format(rank, passage.title or passage.page_id or passage.doc_id, switch)
+    if not rows:
+        return Markup()
+    return html.fold("Passages", rows, gist="relevant or not", id="run-passages")
+
+
+def relevance_button(label: str, value: bool, passage: Passage, relevant: bool | None) -> Markup:
+    on = relevant is value
+    data = attributes(
+        do="labels.passage", page=passage.page_id or passage.doc_id, relevant=int(value)
+    )
+    return Markup('<button type="button" class="{}" aria-pressed="{}"{}>{}</button>').format(
+        "quiet on" if on else "quiet", str(on).lower(), data, label
+    )
+
+
+def retrieved_pages(episode: Episode | None) -> Mapping[str, Passage]:
+    """Return id → the best passage of each retrieved page."""
+    pages: dict[str, Passage] = {}
+    for hit in episode.hits if episode else ():
+        pages.setdefault(hit.passage.page_id or hit.passage.doc_id, hit.passage)
+    return dict(list(pages.items())[:MOST_PASSAGES])
+
+
+def preview(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> Markup:
+    """Draw the grades with the question and its answer, before the trace is read."""
+    example, episode = open_question(page.workspace, run.folder, qid)
+    answer = draw_answer(episode.answer) if episode else Markup()
+    return bar(page, session, run, qid, mode) + Markup(
+        '<h3 class="question" dir="auto">{}</h3><div class="ans" dir="auto">{}</div>'
+    ).format(example.question.text, answer)
+
+
+def blind_view(page: Page, run: OpenRun, qid: str) -> Markup:
+    """Draw a question with its answer and passages, without gold, verdict and scores."""
+    example, episode = open_question(page.workspace, run.folder, qid)
+    head = Markup('<h3 class="question" dir="auto">{}</h3>').format(example.question.text)
+    if episode is None:
+        return head + html.note("Not asked yet")
+    hits = {hit.passage.doc_id: hit for hit in reversed(episode.hits)}
+    best = sorted(hits.values(), key=lambda hit: episode.hits.index(hit))[:MOST_PASSAGES]
+    texts = Markup().join(article(rank, hit, ()) for rank, hit in enumerate(best, 1))
+    return head + Markup('<div class="ans" dir="auto">{}</div>{}').format(
+        draw_answer(episode.answer), texts
+    )

@@ -1,0 +1,122 @@
+"""Label mode of a run: an answer is labelled by a key, and the next one of the list opens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from markupsafe import Markup
+
+from rallebench.core.labels import KEYS
+from rallebench.gui import form, html
+from rallebench.gui.addresses import RunAddress
+from rallebench.gui.events import Event
+from rallebench.gui.frame import Page
+from rallebench.gui.patches import Patch
+from rallebench.gui.places import _label_bar, _runs_one
+from rallebench.gui.places._label_bar import BLIND, OPEN, Labeller
+from rallebench.views import labels as views
+from rallebench.views.run_views import OpenRun
+
+
+def register(page: Page) -> None:
+    page.actions("labels", choose_mode, summary, reads=True)
+    page.actions("labels", give, passage, plan)
+
+
+def choose_mode(page: Page, event: Event) -> Patch:
+    """Begin to label at the open question, or end."""
+    query, mode = event.read(RunAddress), event.choice("mode", ("", OPEN, BLIND))
+    only = query.only if mode or query.only not in views.CHIPS else ""
+    return Patch(go=replace(query, label=mode, only=only).href)
+
+
+def give(page: Page, event: Event) -> Iterator[Patch]:
+    """Label the answer, and open the question after it: first its answer, so that the next key can follow, then its trace."""
+    run, query = _runs_one.folder(page, event), event.read(RunAddress)
+    mode, qid = event.choice("mode", (OPEN, BLIND)), event.text("qid")
+    grade, person = KEYS[event.choice("grade", KEYS)], set_person(event)
+    ids = [row.qid for row in _runs_one.fitting(page, run, query.only, query.words)]
+    at = ids.index(qid) if qid in ids else len(ids)
+    page.workbench.labels.give(
+        views.find_answer(page.workspace, run.folder, qid),
+        grade,
+        who=person,
+        note=event.text("note"),
+        blind=mode == BLIND,
+        right=event.text("right").split(" | ") if grade == "gold-wrong" else (),
+    )
+    following = next(iter(ids[at + 1 :]), qid)
+    query = replace(query, q=following)
+    yield Patch(
+        {"run-question": _label_bar.preview(page, event.session, run, following, mode)},
+        address=query.href,
+    )
+    yield Patch(
+        {
+            "run-rows": _runs_one.listing(page, run, query),
+            "run-chips": _runs_one.chips(page, run, query),
+            "run-question": _runs_one.detail(page, event, run, query),
+        }
+    )
+
+
+def set_person(event: Event) -> str:
+    """Keep the name of the person in the window, and return it."""
+    labeller = event.session.state(Labeller)
+    labeller.name = event.text("who") or labeller.name
+    return labeller.name
+
+
+def passage(page: Page, event: Event) -> Patch:
+    """Label a retrieved page as relevant or not."""
+    run, qid = _runs_one.folder(page, event), event.text("qid")
+    passage = views.find_passage(page.workspace, run.folder, qid, event.text("page"))
+    answer = views.find_answer(page.workspace, run.folder, qid)
+    person = set_person(event)
+    page.workbench.labels.give_passage(answer, passage, event.flag("relevant"), who=person)
+    mode = event.choice("mode", (OPEN, BLIND))
+    return Patch({"run-label": _label_bar.inside_bar(page, event.session, run, qid, mode)})
+
+
+def summary(page: Page, event: Event) -> Patch:
+    """Show the counts and the agreement, with the form that draws a sample."""
+    return Patch(dialog=summary_dialog(page, _runs_one.folder(page, event)))
+
+
+def summary_dialog(page: Page, run: OpenRun) -> Markup:
+    labels = views.run_labels(page.workspace, run.folder)
+    sentences = Markup().join(html.note(sentence) for sentence in labels.sentences)
+    columns = list(run.report.estimates) if run.report else []
+    graders = (
+        form.select(
+            name,
+            columns,
+            "",
+            blank="all answers alike" if name == "first" else "–",
+            more=Markup(' aria-label="{}"').format(label),
+        )
+        for name, label in (("first", "Grader"), ("second", "Other grader"))
+    )
+    fields = form.text("size", "Answers to draw", "40")
+    disagree = Markup('<div class="field"><span>More where graders disagree</span>{}</div>').format(
+        Markup().join(graders)
+    )
+    draw = html.button("Draw a sample", "labels.plan", kind="primary", run=run.name)
+    return html.dialog("Labels", sentences + fields + disagree, draw, keep="Close")
+
+
+def plan(page: Page, event: Event) -> Patch:
+    """Draw a sample of answers to label, and list them."""
+    run = _runs_one.folder(page, event)
+    graders = tuple(filter(None, (event.text("first"), event.text("second"))))
+    sample = page.workbench.labels.plan(
+        views.run_answers(page.workspace, run.folder),
+        int(event.number("size", "Answers to draw") or 0),
+        graders=graders,
+        apart=views.disagreements(run.folder, graders) if graders else (),
+        who=event.session.state(Labeller).name,
+    )
+    mode = event.read(RunAddress).label or OPEN
+    place = RunAddress(run.name, only=views.SAMPLE, label=mode)
+    return Patch(dialog="", go=place.href, say=f"Drew {len(sample.answers):,} answers.")

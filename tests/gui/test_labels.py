@@ -1,0 +1,127 @@
+"""Label mode of a run without a browser: grades, the next question, blind labels, passages, samples and filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from page_views import refused, run_of, texts, view_of
+
+from rallebench.gui.frame import Page
+from rallebench.gui.patches import Patch
+from rallebench.views.labels import find_answer
+
+
+@pytest.fixture
+def open_run(page: Page) -> Page:
+    """The page with a run ``x``."""
+    run_of(page.workbench, "x")
+    return page
+
+
+def give(page: Page, qid: str, key: str, mode: str = "open", **more: Any) -> Patch:
+    fields = {"run": "x", "qid": qid, "grade": key, "mode": mode, "who": "ann", **more}
+    query = {key: more[key] for key in ("only",) if key in more}
+    return page.call("labels.give", fields, id="x", q=qid, label=mode, **query)
+
+
+def grades(page: Page, qid: str) -> list[tuple[str, str, bool]]:
+    answer = find_answer(page.workspace, page.workbench.runs.open("x"), qid)
+    labels = page.workbench.labels.book("tiny-qa").answers.get(answer.key, {})
+    return [(label.who, label.grade, label.blind) for label in labels.values()]
+
+
+def test_a_run_is_read_until_label_mode_is_chosen(open_run: Page) -> None:
+    read = view_of(open_run, "#/runs/run?id=x&q=q1")
+    assert "labels.give" not in read and "Label blind" in texts(read)
+    body = view_of(open_run, "#/runs/run?id=x&q=q1&label=open")
+    assert all(f'data-key="{key}"' in body for key in "12340")
+    assert "4 The gold is wrong" in texts(body) and "Unlabelled 8" in texts(body)
+
+
+def test_a_key_labels_the_answer_and_opens_the_next_question(open_run: Page) -> None:
+    patch = give(open_run, "q1", "1", note="sure")
+    assert grades(open_run, "q1") == [("ann", "right", False)]
+    assert "q=q2" in patch.address and "label=open" in patch.address
+    assert "moon goes round Neptune" in patch.html["run-question"]
+    assert "Unlabelled 7" in texts(patch.html["run-chips"])
+    assert "Labelled 1" in texts(patch.html["run-chips"])
+    again = view_of(open_run, "#/runs/run?id=x&q=q1&label=open")
+    assert 'aria-pressed="true" title="Key 1"' in again and 'value="sure"' in again
+    give(open_run, "q1", "0")
+    assert grades(open_run, "q1") == [("ann", "skip", False)]
+    last = give(open_run, "q8", "3")
+    assert "q=q8" in last.address, "the last question stays open"
+
+
+def test_a_label_leaves_the_list_of_unlabelled_answers_in_order(open_run: Page) -> None:
+    patch = give(open_run, "q2", "3", only="unlabelled")
+    assert "q=q3" in patch.address and 'data-total="7"' in patch.html["run-rows"]
+
+
+def test_a_blind_label_is_given_without_gold_verdict_and_scores(open_run: Page) -> None:
+    give(open_run, "q2", "3", who="ben")
+    body = view_of(open_run, "#/runs/run?id=x&q=q2&label=blind")
+    shown = texts(body[body.index('id="run-question"') :])
+    assert "Titan" in shown and "gold" not in shown.replace("The gold is wrong", "").replace(
+        "if the gold is wrong", ""
+    )
+    assert "Wrong (ben)" not in shown and "<mark" not in body[body.index('id="run-question"') :]
+    assert "hidden while you label blind" in texts(body) and "R-precision" not in texts(body)
+    chips = texts(body[body.index('id="run-chips"') : body.index('id="run-rows"')])
+    assert "Not retrieved" not in chips and "Unlabelled 7" in chips
+    rows = open_run.list_rows(
+        {
+            "window": "w",
+            "list": "run-questions",
+            "key": {"run": "x", "label": "blind"},
+            "start": 0,
+            "count": 8,
+        }
+    ).to_json()["rows"]
+    assert not any("gold" in row[1] or "m wrong" in row[1] for row in rows)
+    give(open_run, "q2", "2", mode="blind")
+    assert grades(open_run, "q2")[-1] == ("ann", "partly", True)
+
+
+def test_wrong_gold_takes_a_right_answer(open_run: Page) -> None:
+    give(open_run, "q1", "4", right="Saturn VI | Titan VI")
+    give(open_run, "q2", "1", right="not sent with another grade")
+    answer = find_answer(open_run.workspace, open_run.workbench.runs.open("x"), "q1")
+    (label,) = open_run.workbench.labels.book("tiny-qa").answer_labels(answer.key)
+    assert label.right == ("Saturn VI", "Titan VI")
+
+
+def test_a_passage_is_labelled_and_the_choice_is_shown(open_run: Page) -> None:
+    fields = {"run": "x", "qid": "q1", "mode": "open", "who": "ann"}
+    patch = open_run.call("labels.passage", {**fields, "page": "p1", "relevant": "1"}, id="x")
+    assert 'aria-pressed="true" data-do="labels.passage" data-page="p1"' in patch.html["run-label"]
+    assert "1 passage labelled" in texts(open_run.call("labels.summary", {"run": "x"}).dialog or "")
+    refused(open_run, "labels.passage", {**fields, "page": "p99"}, "did not retrieve 'p99'")
+
+
+def test_the_mode_changes_at_the_open_question(open_run: Page) -> None:
+    query = {"id": "x", "q": "q5", "label": "open", "only": "unlabelled"}
+    blind = open_run.call("labels.choose_mode", {"mode": "blind"}, **query).go
+    assert "q=q5" in blind and "label=blind" in blind and "only=unlabelled" in blind
+    read = open_run.call("labels.choose_mode", {"mode": ""}, **query).go
+    assert "q=q5" in read and "label" not in read, "reading has no filter by label"
+
+
+def test_a_sample_is_drawn_and_listed(open_run: Page) -> None:
+    dialog = open_run.call("labels.summary", {"run": "x"}).dialog or ""
+    assert "0 of 8 answers labelled." in texts(dialog) and "labels.plan" in dialog
+    patch = open_run.call("labels.plan", {"run": "x", "size": "3"}, id="x")
+    assert "only=sample" in patch.go and "label=open" in patch.go
+    assert "Sample 3" in texts(view_of(open_run, patch.go))
+    more = {"run": "x", "size": "4", "first": "em", "second": "recall@5"}
+    open_run.call("labels.plan", more, id="x")
+    refused(open_run, "labels.plan", {**more, "second": ""}, "name at least two columns")
+    refused(open_run, "labels.plan", {"run": "x", "size": "0"}, "draw at least 1")
+
+
+def test_what_cannot_be_labelled_says_why(page: Page) -> None:
+    run_of(page.workbench, "x", llm="picky")
+    body = texts(view_of(page, "#/runs/run?id=x&q=q1&label=open"))
+    assert "has no answer to label" in body
+    refused(page, "labels.give", {"run": "x", "qid": "q1", "mode": "open", "grade": "9"}, "reload")

@@ -1,0 +1,47 @@
+"""The files of a gate with names and ids that are markup themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+from rallebench.core.gating import Gate
+from rallebench.render.gates import MOST_LISTED, junit, markdown
+
+HOSTILE = "a|b\n<i>&*\x07"
+GATE = Gate(
+    *("new", "base", "em", 0.4, 0.5, -0.1, -0.2, -0.05, True, 0.02, 0.95, 200, 150),
+    lost=tuple(f"{HOSTILE}{i}" for i in range(MOST_LISTED + 5)),
+    warnings=(HOSTILE,),
+)
+
+
+def test_junit_holds_hostile_names_as_text() -> None:
+    root = ElementTree.fromstring(junit(replace(GATE, metric=HOSTILE)))
+    (case,) = root.iter("testcase")
+    assert case.get("name") == r"new against base by a|b\n<i>&*\x07"
+    output = root.findtext(".//system-out") or ""
+    assert all(f"&*\\x07{i}" in output for i in range(MOST_LISTED + 5))
+
+
+def test_markdown_escapes_hostile_names_and_lists_a_few_questions() -> None:
+    text = markdown(replace(GATE, metric=HOSTILE))
+    assert r"a\|b\\n\<i\>\&\*\\x07" in text and "<i>" not in text and "\x07" not in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace(r"\|", "").count("|") for line in rows} == {9}
+    assert text.endswith(" and 5 more\n")
+
+
+def test_an_interval_at_the_margin_is_undecided() -> None:
+    touching = replace(GATE, difference=0.0, low=-0.02, high=0.03)
+    assert touching.outcome == "undecided"
+    assert replace(touching, low=-0.0199).outcome == "passed"
+    assert replace(touching, low=-0.05, high=-0.02).outcome == "undecided"
+    assert replace(touching, low=-0.05, high=-0.0201).outcome == "worse"
+
+
+def test_of_a_cost_the_interval_is_read_from_the_other_side() -> None:
+    cost = replace(GATE, higher_is_better=False, difference=0.0, low=-0.5, high=0.01)
+    assert cost.outcome == "passed" and cost.exit_code == 0
+    assert replace(cost, low=0.03, high=0.5).outcome == "worse"
+    assert replace(cost, low=0.01, high=0.5).outcome == "undecided"
