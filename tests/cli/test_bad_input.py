@@ -6,7 +6,6 @@ import gzip
 import json
 import os
 import re
-import resource
 import shutil
 import socket
 import subprocess
@@ -369,11 +368,6 @@ def test_an_endpoint_that_always_refuses_stops_the_run(cli: CommandLine, workspa
 # ── the disk ─────────────────────────────────────────────────────────────────
 
 
-def limit_file_size(size: int) -> Callable[[], None]:
-    """No file may grow beyond ``size`` bytes, as on a full disk."""
-    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "kind", [("bm25",), ("flat", "--encoder", "hashing")], ids=["bm25", "flat"]
@@ -382,9 +376,7 @@ def limit_file_size(size: int) -> Callable[[], None]:
 def test_a_build_on_a_full_disk_is_gone(kind: tuple[str, ...], size: int, workspace: Path) -> None:
     before = everything(workspace)
     build: list[str | Path] = ["index", "--corpus", workspace / "corpus.tsv", "--name", "x"]
-    ran = in_a_process(
-        *build, "--kind", *kind, "--workspace", workspace, preexec_fn=limit_file_size(size)
-    )
+    ran = in_a_process(*build, "--kind", *kind, "--workspace", workspace, largest_file=size)
     if ran.returncode == 0:
         pytest.skip("all of this index fits")
     assert ran.returncode == 1, ran.stderr
@@ -401,7 +393,7 @@ def test_a_build_on_a_full_disk_is_gone(kind: tuple[str, ...], size: int, worksp
 @pytest.mark.parametrize("size", [200, 1_500, 6_000])
 def test_a_run_on_a_full_disk_can_be_resumed(size: int, cli: CommandLine, workspace: Path) -> None:
     run = "run --chain closed --dataset tiny-qa --no-mlflow --name x --metrics em"
-    ran = in_a_process(f"{run} --workspace", workspace, preexec_fn=limit_file_size(size))
+    ran = in_a_process(f"{run} --workspace", workspace, largest_file=size)
     assert ran.returncode in (0, 1), ran.stderr
     assert "Traceback" not in ran.stderr
     if ran.returncode == 1:

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from small_workspace import (
     experiment,
     generate,
     in_a_process,
+    interruptible,
     read_lines,
     retrieve,
     write_lines,
@@ -875,12 +875,10 @@ def test_an_interrupted_build_leaves_nothing(cli: CommandLine, workspace: Path) 
     corpus.write_text("".join(f"{n}\tpassage number {n}\tt\n" for n in range(40_000)))
     words = ("--corpus", corpus, "--name", "x", "--kind", "flat", "--encoder", "hashing")
     building = subprocess.Popen(
-        command("index --workspace", workspace, *words),
+        interruptible(command("index --workspace", workspace, *words)),
         env=environment(),
         stderr=subprocess.PIPE,
         text=True,
-        # A shell that runs these tests in the background may ignore it, and children inherit that.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert building.stderr is not None
     while "encoding passages" not in building.stderr.readline():

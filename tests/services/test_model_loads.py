@@ -10,12 +10,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from project import PROJECT
+from small_workspace import interruptible
 
 from rallebench.checkpoints.memory import MemoryNeed
 from rallebench.core.entries import Combination, LLMEntry
@@ -262,13 +262,11 @@ def test_ctrl_c_on_the_command_line_cancels_a_load_with_a_sentence(tmp_path: Pat
     folder = tiny_models.save_llama(tmp_path / "wide", hidden=1024, layers=30)
     reference = f"transformers:{folder}?quantization=4bit&device_map=cpu"
     asking = subprocess.Popen(
-        [sys.executable, "-c", ASKING, reference, str(tmp_path)],
+        interruptible([sys.executable, "-c", ASKING, reference, str(tmp_path)]),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=PROJECT,
-        # A process started by a shell in the background ignores the signal, and so would its children.
-        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     )
     assert asking.stderr is not None
     for line in asking.stderr:

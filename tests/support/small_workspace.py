@@ -182,6 +182,24 @@ def command(words: str = "", *arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "rallebench", *words.split(), *map(str, arguments)]
 
 
+PREPARE = """
+import os, resource, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+if largest := int(sys.argv[1]):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def interruptible(words: list[str], *, largest_file: int = 0) -> list[str]:
+    """A command that Ctrl C ends, and whose files stay below ``largest_file`` bytes (0: any size).
+
+    A shell that runs tests in the background may ignore SIGINT, and children inherit that. It is
+    set in a process between, because ``preexec_fn`` forks a process with threads (gRPC aborts it).
+    """
+    return [sys.executable, "-c", PREPARE, str(largest_file), *words]
+
+
 def environment() -> dict[str, str]:
     """This checkout on the path, and no thread pool for half a dozen passages."""
     return {
@@ -193,11 +211,11 @@ def environment() -> dict[str, str]:
 
 
 def in_a_process(
-    *arguments: str | Path, seconds: float = 60, **more: Any
+    *arguments: str | Path, seconds: float = 60, largest_file: int = 0, **more: Any
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line as a user does."""
+    """Run the command line as a user does. ``largest_file``: as for ``interruptible``."""
     return subprocess.run(
-        command(*arguments),
+        interruptible(command(*arguments), largest_file=largest_file),
         env=environment(),
         capture_output=True,
         text=True,
