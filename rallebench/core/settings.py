@@ -44,7 +44,8 @@ class Setting:
     ``default``: None means unset. None is a value if it is the default or ``null`` is set. ``required``: a value must be
     given. ``sweep``: values worth comparing, for a list or a setting that trades quality against time. ``names``: kinds of
     things that the text names, from ``NAMED``; several kinds are separated by blanks if any of them is allowed. ``many``:
-    the text is a list with commas. ``advanced``: forms fold it away, because a first run keeps its default.
+    the text is a list with commas. ``advanced``: forms fold it away, because a first run keeps its default. ``lasting``:
+    False if the result does not depend on it, so that no recipe or fingerprint holds it.
     """
 
     kind: type
@@ -59,6 +60,7 @@ class Setting:
     names: str = ""
     many: bool = False
     advanced: bool = False
+    lasting: bool = True
 
     @property
     def kinds_named(self) -> tuple[str, ...]:

@@ -67,6 +67,7 @@ INDEX_TRAITS = {
     "search_form": "form of the search settings",
     "packages": "packages whose version affects the index",
     "check": "(settings) → None: raises early the errors that a build would raise after hours of encoding",
+    "memory_bound": "function of the settings and the number of passages: the most bytes of memory while building",
     "memory_factors": "memory (while building, while searching) as multiples of the size of the index's own files",
     "memory_file": "the one file held in memory while searching, if the others stay on disk",
     "fixed_files": "files whose size does not depend on the number of passages",

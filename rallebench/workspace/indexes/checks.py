@@ -21,6 +21,7 @@ from rallebench.corpora.store import PassageStore
 from rallebench.encoders import Encoder, Vectors
 from rallebench.retrievers import INDEX_KINDS
 from rallebench.retrievers.dense import Dense
+from rallebench.workspace.indexes.recipes import lasting_settings
 from rallebench.workspace.indexes.vectors import passage_text
 
 CANDIDATES, KNOWN_ITEMS, KNOWN_DEPTH = 2000, 20, 10
@@ -122,7 +123,7 @@ def is_made_by(
     return (
         (manifest.corpus_sha256, manifest.kind) == (corpus_sha256, recipe.kind)
         and encoder == (fingerprint or recipe.encoder)
-        and recipe.settings.items() <= manifest.parameters.items()
+        and lasting_settings(recipe).items() <= manifest.parameters.items()
         and "imported" not in manifest.parameters
     )
 

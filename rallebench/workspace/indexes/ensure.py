@@ -37,6 +37,7 @@ from rallebench.workspace.indexes.cache import (
     using,
 )
 from rallebench.workspace.indexes.checks import check_index, is_made_by
+from rallebench.workspace.indexes.recipes import lasting_settings
 from rallebench.workspace.indexes.vectors import complete_vectors
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -159,7 +160,9 @@ def derived_name(recipe: IndexRecipe, passages: ChunkedCorpus) -> str:
                 return name  # a starter index, built on first use
     stem = re.sub(r"[^\w\-]+", "-", recipe.corpus.name.split(".")[0]).strip("-")[:40] or "corpus"
     size = f"-{recipe.chunking.size}{recipe.chunking.unit[0]}" if recipe.chunking else ""
-    mark = digest([passages.sha256, recipe.kind, recipe.encoder, dict(recipe.settings)])[:8]
+    mark = digest([passages.sha256, recipe.kind, recipe.encoder, dict(lasting_settings(recipe))])[
+        :8
+    ]
     return f"{stem}{size}-{recipe.kind}-{mark}"
 
 

@@ -160,12 +160,15 @@ def estimate_build(
     traits = INDEX_KINDS.entry(kind).traits
     held_files = files.get(traits.get("memory_file", ""), own)
     building_share, searching_share = traits.get("memory_factors", MEMORY_FACTORS)
+    building_bytes = int(own * building_share)
+    if "memory_bound" in traits:
+        building_bytes = min(building_bytes, traits["memory_bound"](settings, passages))
     yield BuildEstimate(
         kind=kind,
         passages=passages,
         counted=sample.counted,
         dim=dim,
-        ram_build=held + int(own * building_share),
+        ram_build=held + building_bytes,
         ram_search=held + int(held_files * searching_share),
         disk=sample.text_bytes + cached + on_disk,
         vectors=cached,

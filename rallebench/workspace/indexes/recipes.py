@@ -67,6 +67,12 @@ def check_settings(kind: str, settings: Json) -> Json:
     return full
 
 
+def lasting_settings(recipe: IndexRecipe) -> Json:
+    """Return the settings that the files of an index depend on."""
+    form = INDEX_KINDS.entry(recipe.kind).form
+    return {name: value for name, value in recipe.settings.items() if form[name].lasting}
+
+
 def is_index(path: Path) -> bool:
     """Return whether ``path`` is the folder of an index."""
     return (path / "manifest.json").is_file()
