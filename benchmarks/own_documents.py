@@ -88,11 +88,11 @@ def measure_once(page: Any, folder: Path, table: Path, encoder: str) -> dict[str
     took = {"sign": seconds_until(page, started, SIGN)}
     took["preview"] = seconds_until(page, started, CHUNKS)
     page.set_input_files("#import-asked input[type=file]", str(table))
-    page.wait_for_function(COLUMNS, timeout=PATIENCE)
+    page.wait_for_function(COLUMNS, timeout=PATIENCE, polling=20)
     for role, column in (("question", QUESTION), ("answer", ANSWER)):
         page.select_option(f"[name=asked_column_{role}]", column)
-        page.wait_for_function("rb.idle()", timeout=PATIENCE)
-    page.wait_for_function(FIRST_QUESTIONS, timeout=PATIENCE)
+        page.wait_for_function("rb.idle()", timeout=PATIENCE, polling=20)
+    page.wait_for_function(FIRST_QUESTIONS, timeout=PATIENCE, polling=20)
     page.select_option("#data-import [name=encoder]", encoder)
     page.get_by_role("button", name="Build 3 indexes").click()
     took["tried"] = seconds_until(page, started, ANSWERED)
