@@ -17,6 +17,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Union
 
+from rallebench.core.choices import Choice
 from rallebench.core.errors import RalleError
 from rallebench.core.json_values import JsonValue
 
@@ -306,7 +307,7 @@ class Reply:
     ``thinking``: the thoughts of a reasoning model before its answer; they are recorded, but not part of ``text``.
     ``finish_reason``: ``stop``, ``length``, or the backend's own word. ``confidence``: 0..1, or None if the backend has
     none. Token counts are 0 if the backend counts none. ``embedding_tokens``: number of query tokens read by encoders; 0
-    without an encoder, None if an encoder counts no tokens.
+    without an encoder, None if an encoder counts no tokens. ``choice``: the typed decision, for ``core.choosing.Choose``.
     """
 
     text: str
@@ -321,6 +322,7 @@ class Reply:
     note: str = ""
     embedding_tokens: int | None = 0
     thinking: str = ""
+    choice: Choice | None = None
 
 
 @dataclass(frozen=True, slots=True)

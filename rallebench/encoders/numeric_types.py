@@ -23,31 +23,31 @@ WORTH_MEASURING = 2048
 
 
 @dataclass(frozen=True)
-class Choice:
+class NumericType:
     """A numeric type, and the measurements behind the choice (empty without a measurement)."""
 
     dtype: str
     measured: Mapping[str, Any] = field(default_factory=dict)
 
 
-def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> Choice:
+def choose_type(encoder: Encoder, count: int, text_of: Callable[[int], str]) -> NumericType:
     """Choose the type for ``count`` passages: the user's choice, or measured on a sample of them.
 
     >>> from rallebench.encoders.hashing import hashing
     >>> choose_type(hashing(), 10, str)
-    Choice(dtype='float32', measured={})
+    NumericType(dtype='float32', measured={})
     """
     if not isinstance(encoder, BulkEncoder):
-        return Choice("float32")
+        return NumericType("float32")
     if encoder.dtype != "auto":
-        return Choice(encoder.dtype)
+        return NumericType(encoder.dtype)
     if count < WORTH_MEASURING or not encoder.fast_dtypes:
-        return Choice("float32")
+        return NumericType("float32")
     texts = [text_of(row * count // SAMPLE) for row in range(SAMPLE)]
     return measured_choice(encoder, texts)
 
 
-def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
+def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> NumericType:
     """Choose float32, or the fastest type that keeps the top 10 of every eighth text in ``texts``.
 
     Each type encodes all texts once, after a warm-up.
@@ -67,7 +67,7 @@ def measured_choice(encoder: BulkEncoder, texts: Sequence[str]) -> Choice:
         }
         if overlap >= LEAST_OVERLAP and speed > best_speed:
             best, best_speed = dtype, speed
-    return Choice(best, figures)
+    return NumericType(best, figures)
 
 
 def top_overlap(queries: Vectors, exact: Vectors, others: Vectors, depth: int) -> float:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Union
 
 from rallebench.core.backends import Backends, Tool, fit_to_model
+from rallebench.core.choosing import Choose, answer_choices
 from rallebench.core.errors import (
     BackendError,
     BackendMemoryError,
@@ -52,7 +53,7 @@ def batch_key(request: Request) -> tuple[JsonValue, ...]:
     if isinstance(request, Generate):
         sampling = (request.max_tokens, request.temperature, request.seed, request.stop)
         options = {key: value for key, value in request.options.items() if key not in FORMS}
-        return (*sampling, options, bool(request.tools))
+        return (type(request).__name__, *sampling, options, bool(request.tools))
     return ()
 
 
@@ -80,6 +81,8 @@ def _ask(requests: Sequence[Any], backend: Any) -> list[ReplyOrError]:
         answers: list[ReplyOrError] = _search(
             [request.query for request in requests], first.k, backend
         )
+    elif isinstance(first, Choose):
+        answers = answer_choices(backend, requests, first.llm)
     elif isinstance(first, Generate):
         answers = generate_answers(backend, requests, first.llm)
     else:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, NamedTuple, cast, get_args, get_origin, get_type_hints
 
+from rallebench.core.choosing import Choose
 from rallebench.core.json_values import JsonObject, JsonValue
 from rallebench.core.own_files import DAMAGE
 from rallebench.core.strict_numbers import LARGEST as LARGEST_FIGURE
@@ -93,13 +94,16 @@ def _kind(hint: Any) -> Any:
         return [_kind(get_args(hint)[0])]
     if get_origin(hint) is Mapping:
         return Mapping
-    if type(None) in get_args(hint):  # only numbers may be None
-        return (*_NUMBER, type(None))
+    if type(None) in get_args(hint):  # a value without a default of its own is left out
+        values = next(filter(is_dataclass, get_args(hint)), None)
+        return _Form(cast(type, values)) if values else (*_NUMBER, type(None))
     return _NUMBER if hint is float else hint
 
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
     """The function that turns a field's value into JSON; None if the value is JSON already."""
+    if isinstance(kind, _Form):
+        return kind.to_json
     if not isinstance(kind, list):
         return dict if kind is Mapping else None
     if not isinstance(kind[0], _Form):
@@ -124,13 +128,21 @@ def _read(kind: Any, item: Any) -> Any:
 _HIT = _HitForm()
 _FORMS: dict[Any, _Form] = {Hit: _HIT}
 _FORMS[ToolSpec] = _Form(ToolSpec, whole=True)
+_UNSTORED = ("evidence", "forced", "explicit", "roomy")
 _REQUESTS = {
     "retrieve": _Form(Retrieve, whole=True),
     "note": _Form(Note, unstored=("passages",)),
     "tool": _Form(UseTool),
-    "generate": _Form(Generate, unstored=("evidence", "forced", "explicit", "roomy")),
+    "generate": _Form(Generate, unstored=_UNSTORED),
+    "choose": _Form(Choose, unstored=_UNSTORED),
 }
-_REQUEST_KINDS = {Retrieve: "retrieve", Note: "note", UseTool: "tool", Generate: "generate"}
+_REQUEST_KINDS = {
+    Retrieve: "retrieve",
+    Note: "note",
+    UseTool: "tool",
+    Generate: "generate",
+    Choose: "choose",
+}
 _REPLY = _Form(Reply)
 _OUTCOME = _Form(Outcome, whole=True)
 

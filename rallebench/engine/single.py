@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 
 from rallebench.core.backends import Backends, StreamingLLM
+from rallebench.core.choosing import Choose
 from rallebench.core.errors import RalleError, StoppedError
 from rallebench.core.live import Delta, Event, StepDone, StepStarted
 from rallebench.core.surrogates import pair_stream
@@ -82,7 +83,8 @@ def _ask(
         return
     started = time.perf_counter()
     answered: Reply | RalleError | None = None
-    llm = backends.of(request) if stream and isinstance(request, Generate) else None
+    writes = isinstance(request, Generate) and not isinstance(request, Choose)
+    llm = backends.of(request) if stream and writes else None
     if isinstance(request, Generate) and isinstance(llm, StreamingLLM):
         try:
             with closing(llm.stream(request)) as pieces:

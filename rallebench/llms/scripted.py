@@ -6,6 +6,7 @@ per request), and records its requests.
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 import time
@@ -14,14 +15,16 @@ from dataclasses import dataclass, replace
 from types import CodeType
 from typing import Any, Union
 
+from rallebench.core.choices import SERVER, weigh_options
+from rallebench.core.choosing import NO_LOGPROBS, Choose, choice_reply, read_reply
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.llms import LLMS, settings_from
 from rallebench.llms._stops import cut_reply
 
-Line = Union[str, Reply, RalleError]
-"""One scripted reply: a text, a whole Reply (for tool calls), or an error."""
+Line = Union[str, Reply, RalleError, Mapping[str, float]]
+"""One scripted reply: a text, a whole Reply (for tool calls), an error, or option → probability for a typed decision."""
 
 Script = Union[Sequence[Line], Mapping[str, Line], Callable[[Generate], Line]]
 
@@ -85,12 +88,25 @@ class Scripted:
 
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """Answer all requests after ``delay`` seconds."""
+        return [reply for _, reply in self._play(batch)]
+
+    def _play(self, batch: Sequence[Generate]) -> list[tuple[Line, Reply | RalleError]]:
+        """Return the line and the reply of each request."""
         with self._lock:
             self.batches.append(len(batch))
             self.requests.extend(batch)
         lines = [self._line(request) for request in batch]
         time.sleep(self.delay)
-        return [_make_reply(request, line) for request, line in zip(batch, lines, strict=True)]
+        return [
+            (line, _make_reply(request, line)) for request, line in zip(batch, lines, strict=True)
+        ]
+
+    def choose(self, batch: Sequence[Choose]) -> list[Reply | RalleError]:
+        """Choose by the probabilities of the script; an absent option has none. A text is read."""
+        return [
+            _make_choice(request, line, reply, self.name)
+            for request, (line, reply) in zip(batch, self._play(batch), strict=True)
+        ]
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield the answer word by word over ``delay`` seconds, then the Reply."""
@@ -135,6 +151,8 @@ def _make_reply(request: Generate, line: Line) -> Reply | RalleError:
     """Return the line as a backend's reply, cut at a stop string and at ``max_tokens`` words."""
     if isinstance(line, RalleError):
         return line
+    if isinstance(line, Mapping):
+        line = max(line, key=line.__getitem__, default="")
     reply = cut_reply(line if isinstance(line, Reply) else Reply(line), request.stop)
     words = list(re.finditer(r"\S+", reply.text))
     if request.max_tokens is not None and len(words) > request.max_tokens:
@@ -145,6 +163,22 @@ def _make_reply(request: Generate, line: Line) -> Reply | RalleError:
         prompt_tokens=reply.prompt_tokens or len(request_text(request).split()),
         completion_tokens=reply.completion_tokens or len(reply.text.split()),
     )
+
+
+def _make_choice(
+    request: Choose, line: Line, reply: Reply | RalleError, name: str
+) -> Reply | RalleError:
+    """Return the reply with its choice: by the line's probabilities, or else by its text."""
+    if not isinstance(line, Mapping) or isinstance(reply, RalleError):
+        return read_reply(reply, request, NO_LOGPROBS.format(llm=name))
+    shares = (float(line.get(choice, 0.0)) for choice in request.choices)
+    logprobs = [
+        math.log(share) if share > 0 else -math.inf if share == 0 else math.nan for share in shares
+    ]
+    try:
+        return choice_reply(weigh_options(request.choices, logprobs, SERVER), reply)
+    except RalleError as error:
+        return error
 
 
 def _describe(replies: Script) -> Any:
@@ -168,7 +202,9 @@ def _described_code(code: CodeType) -> list[Any]:
 class ScriptedSettings:
     """Settings of a scripted model."""
 
-    replies: Any = declare(object, (), about="a list of texts, or regular expression → text")
+    replies: Any = declare(
+        object, (), about="a list of texts (or option → probability), or regular expression → text"
+    )
     default: str | None = declare(str, None, about="reply after the last one, or without a match")
     echo: bool = declare(bool, False, about="answer with the last message")
     delay: float = declare(float, 0.0, 0, MAX_DELAY, about="seconds per batch")
@@ -183,11 +219,10 @@ def read_settings(name: str, /, **values: Any) -> ScriptedSettings:
         raise UsageError(f"{name!r}: give either replies or echo, not both.")
     by_pattern = isinstance(replies, Mapping)
     texts = replies.values() if by_pattern else replies
-    if not isinstance(replies, (Mapping, list, tuple)) or not all(
-        isinstance(text, str) for text in texts
-    ):
+    if not isinstance(replies, (Mapping, list, tuple)) or not all(map(_is_line, texts)):
         raise UsageError(
-            f"{name!r}: replies must be a list of texts, or an object from pattern to text."
+            f"{name!r}: replies must be a list of texts, or an object from pattern to text; a text may be an object from option "
+            "to probability."
         )
     for pattern in replies if by_pattern else ():
         try:
@@ -197,6 +232,14 @@ def read_settings(name: str, /, **values: Any) -> ScriptedSettings:
                 f"{name!r}: {pattern!r} is not a regular expression ({error})."
             ) from None
     return settings
+
+
+def _is_line(line: object) -> bool:
+    """True for a text and for the probabilities of options."""
+    return isinstance(line, str) or (
+        isinstance(line, Mapping)
+        and all(isinstance(share, (int, float)) and 0 <= share <= 1 for share in line.values())
+    )
 
 
 @LLMS.register("scripted", form=dataclass_form(ScriptedSettings), settings=read_settings)

@@ -30,7 +30,7 @@ from rallebench.core.locks import turn
 from rallebench.core.types import Json
 from rallebench.encoders import Batches, BulkEncoder, Encoder, Vectors
 from rallebench.encoders.checking import VectorCheck, significant_letters
-from rallebench.encoders.numeric_types import Choice, choose_type
+from rallebench.encoders.numeric_types import NumericType, choose_type
 from rallebench.retrievers import Passages
 from rallebench.workspace.indexes import vectors as stored
 from rallebench.workspace.indexes.rates import save_rate
@@ -152,14 +152,14 @@ class _Encoding:
         whole, part = self.folder / VECTORS, self.folder / PART
         return part if part.exists() else whole
 
-    def _choose(self) -> Generator[Progress, None, Choice]:
+    def _choose(self) -> Generator[Progress, None, NumericType]:
         yield Progress("", message="choosing the numeric type")
         bulk(
             self.encoder, "float32"
         )  # a query-only encoder raises here, before anything is written
         return choose_type(self.encoder, len(self.passages), self._text)
 
-    def _begin(self, choice: Choice) -> None:
+    def _begin(self, choice: NumericType) -> None:
         """Create a file of the full size, to detect a full disk now; then write the header."""
         for name in (PROGRESS, VECTORS, PART):
             (self.folder / name).unlink(missing_ok=True)
