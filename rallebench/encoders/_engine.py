@@ -8,13 +8,14 @@ bfloat16 leaves the ranking unchanged.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from rallebench.core.errors import BackendError, BackendMemoryError
 from rallebench.encoders import Batches, Role, Vectors
+from rallebench.encoders.batches import cuts
 from rallebench.encoders.checking import VectorCheck
 from rallebench.encoders.half_precision import has_bfloat16, to_half_precision
 
@@ -152,16 +153,3 @@ def collect_rows(count: int, dim: int, batches: Batches) -> Vectors:
     for rows, batch in batches:
         vectors[rows] = batch
     return vectors
-
-
-def cuts(lengths: Any, tokens: int, most: int) -> Iterator[tuple[int, int]]:
-    """Yield (start, stop) of batches of texts sorted by falling length, at most ``tokens`` including padding.
-
-    >>> list(cuts([100, 50, 50, 10, 10, 10], 100, 2))
-    [(0, 1), (1, 3), (3, 5), (5, 6)]
-    """
-    start = 0
-    while start < len(lengths):
-        stop = min(len(lengths), start + min(most, max(1, tokens // int(lengths[start]))))
-        yield start, stop
-        start = stop

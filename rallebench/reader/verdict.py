@@ -8,12 +8,12 @@ except for one word. Paraphrases, arithmetic and comparisons of dates are beyond
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from rallebench.reader.similarity import Ranked, is_name
 from rallebench.reader.text import AUXILIARIES, QUESTION_WORDS, Word, word_set, words
 
-_NEGATIONS = word_set(
+NEGATIONS = word_set(
     "not never no none nobody nothing neither nor without incapable unable failed refused fails barely "
     "hardly cannot isn't wasn't didn't doesn't won't couldn't only"
 )
@@ -85,11 +85,9 @@ def differences(claim: Sequence[Word], ranked: Sequence[Ranked]) -> tuple[str, .
         reasons.append("another name is given")
 
     claimed, stated = {w.low for w in claim}, {w.low for w in best.words}
-    if bool(claimed & _NEGATIONS) != bool(stated & _NEGATIONS):
+    if bool(claimed & NEGATIONS) != bool(stated & NEGATIONS):
         reasons.append("one of the two is negated")
-    if any(
-        _opposed(claimed, stated, *pair) or _opposed(stated, claimed, *pair) for pair in _OPPOSITES
-    ):
+    if has_opposites(claimed, stated):
         reasons.append("a word meets its opposite")
     return tuple(reasons)
 
@@ -103,14 +101,28 @@ def confidence(reasons: Sequence[str]) -> float:
     return (0.7, 0.5, 0.75, 0.9)[min(len(reasons), 3)]
 
 
-def _opposed(words: set[str], other: set[str], left: frozenset[str], right: frozenset[str]) -> bool:
+def has_opposites(lows: Set[str], other: Set[str]) -> bool:
+    """Return whether a lower-case word of one text meets its opposite in the other.
+
+    >>> has_opposites({"it", "won"}, {"it", "lost"}), has_opposites({"won"}, {"won", "lost"})
+    (True, False)
+    """
+    return any(_opposed(lows, other, *pair) or _opposed(other, lows, *pair) for pair in _OPPOSITES)
+
+
+def _opposed(words: Set[str], other: Set[str], left: Set[str], right: Set[str]) -> bool:
     return bool(words & left and other & right and not other & left)
 
 
 def _numbers(tokens: Iterable[Word]) -> set[str]:
-    return {_number(w.low) for w in tokens if w.is_number and w.low != "one"}
+    return {plain_number(w.low) for w in tokens if w.is_number and w.low != "one"}
 
 
-def _number(low: str) -> str:
+def plain_number(low: str) -> str:
+    """Return a number without currency, per cent and ordinal ending; number words as digits.
+
+    >>> plain_number("$1,200"), plain_number("5th"), plain_number("seven")
+    ('1200', '5', '7')
+    """
     bare = re.sub(r"[$£€,%]|(?<=\d)(?:st|nd|rd|th|s)$", "", low)
     return _WORDS_AS_NUMBERS.get(bare, bare)

@@ -15,7 +15,7 @@ from tiny_bert import save_bert
 
 from rallebench.core.errors import BackendError, RalleError, UsageError
 from rallebench.encoders import BulkEncoder
-from rallebench.encoders._engine import cuts
+from rallebench.encoders.batches import cuts
 from rallebench.encoders.half_precision import to_half_precision
 from rallebench.encoders.references import open_encoder
 from rallebench.services.workbench import Workbench

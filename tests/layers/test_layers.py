@@ -45,7 +45,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     "encoders": frozenset({"http", "checkpoints"}),
     "llms": frozenset({"http", "reader", "checkpoints"}),
     "retrievers": frozenset({"checkpoints", "corpora", "encoders", "vector_indexes"}),
-    "metrics": frozenset({"encoders"}),
+    "metrics": frozenset({"encoders", "checkpoints", "reader"}),
     "environments": frozenset({"corpora"}),
     "workflows": frozenset({"environments", "sandbox"}),
     # 2: a workspace's names and files; the loop and the stores.

@@ -1,0 +1,1 @@
+"""Training of the support head: claims about passages, and a logistic regression over their features."""
