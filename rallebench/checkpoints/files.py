@@ -259,6 +259,14 @@ def has_weights(folder: Path) -> bool:
         return False
 
 
+def token_positions(config: Any) -> int:
+    """Return the number of token positions of a model; 0 if unknown."""
+    places = int(getattr(config, "max_position_embeddings", 0) or 0)
+    # RoBERTa and its relatives number positions from after the padding token.
+    counted_on = places and "roberta" in config.model_type
+    return places - 1 - int(config.pad_token_id or 0) if counted_on else places
+
+
 @lru_cache(maxsize=16)
 def model_tensors(folder: Path, mtime: int) -> tuple[Tensor, ...]:
     """Return the tensors of a model; () if unknown. ``mtime`` invalidates the cached result after a change of the folder."""

@@ -11,7 +11,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from rallebench.checkpoints.failures import loading_failed
-from rallebench.checkpoints.files import model_folder
+from rallebench.checkpoints.files import model_folder, token_positions
 from rallebench.checkpoints.memory import mapped_device
 from rallebench.checkpoints.packages import need_packages
 from rallebench.core.errors import BackendError, UsageError
@@ -100,21 +100,13 @@ def _load(
     )
     if loaded.num_labels != 1:
         raise _wrong(where, f"gives {loaded.num_labels} numbers per pair")
-    most = _positions(loaded.config)
+    most = token_positions(loaded.config)
     if most and (loaded.max_seq_length or most) >= most:
         loaded.max_seq_length = most
     content = _content(folder) if folder else f"{where}@{config._commit_hash}"
     return CrossEncoder(
         where, dtype, loaded, f"{content}/{dtype}/{loaded.max_seq_length}", batch_size
     )
-
-
-def _positions(config: Any) -> int:
-    """Return the number of token positions of a model; 0 if unknown."""
-    places = int(getattr(config, "max_position_embeddings", 0) or 0)
-    # RoBERTa and its relatives number positions from after the padding token.
-    counted_on = places and "roberta" in config.model_type
-    return places - 1 - int(config.pad_token_id or 0) if counted_on else places
 
 
 def _wrong(model: str, fault: str) -> UsageError:
