@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import PurePath
 from typing import Protocol, Union, runtime_checkable
 
 JsonValue = Union[None, bool, int, float, str, "Sequence[JsonValue]", "Mapping[str, JsonValue]"]
@@ -20,10 +21,12 @@ class Writable(Protocol):
 
 
 def as_json(value: object) -> JsonValue:
-    """A value as JSON: by its own ``to_json``, or a dataclass by its fields. Tuples stay tuples, which JSON writes as
-    lists."""
+    """A value as JSON: by its own ``to_json``, or a dataclass by its fields; a path as text. Tuples stay tuples, which
+    JSON writes as lists."""
     if isinstance(value, (str, int, float, type(None))):
         return value
+    if isinstance(value, PurePath):
+        return str(value)
     if isinstance(value, Writable):
         return value.to_json()
     if is_dataclass(value):

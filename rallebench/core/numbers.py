@@ -21,10 +21,21 @@ NOISE = 1e-9
 def plural(number: int, noun: str) -> str:
     """A number of things.
 
-    >>> plural(1, "retrieval"), plural(1200, "model call")
-    ('1 retrieval', '1,200 model calls')
+    >>> plural(1, "retrieval"), plural(1200, "model call"), plural(2, "missing index"), plural(0, "query")
+    ('1 retrieval', '1,200 model calls', '2 missing indexes', '0 queries')
     """
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+    return f"{number:,} {noun if number == 1 else plural_noun(noun)}"
+
+
+def plural_noun(noun: str) -> str:
+    """The plural of a noun, whose last word changes.
+
+    >>> [plural_noun(noun) for noun in ("reply", "search", "day", "variant")]
+    ['replies', 'searches', 'days', 'variants']
+    """
+    if noun.endswith("y") and noun[-2:-1] not in "aeiou":
+        return f"{noun[:-1]}ies"
+    return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) else f"{noun}s"
 
 
 def as_estimate(value: object) -> Estimate | None:

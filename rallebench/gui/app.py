@@ -121,7 +121,7 @@ def server_functions(page: Page, *, refuse: bool = True) -> list[Callable[[objec
     answer = refuse_problem if refuse else to_json
 
     def jobs(message: object) -> dict[str, Any]:
-        return job_news(page.workbench).to_json()
+        return job_news(page.workbench, page.program).to_json()
 
     async def more(message: object) -> dict[str, Any]:
         await page.wait_for_more(message)

@@ -7,6 +7,7 @@ script.
 
 from __future__ import annotations
 
+import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
@@ -57,6 +58,8 @@ class Page:
         self._readers: set[str] = set()
         self._rows: dict[str, RowsHandler] = {}
         self.trace_lists: dict[str, TraceLister] = {}
+        self.program = secrets.token_hex(8)
+        """Distinguishes this program from the one before a restart."""
         self._windows: OrderedDict[str, WindowState] = OrderedDict()
         self._streams: dict[str, PatchStream] = {}
         self._lock = threading.Lock()
@@ -68,7 +71,9 @@ class Page:
         )
         for place in self.places:
             place.value(self)
-        self.actions("jobs", stop)
+        self.actions("jobs", stop, forget)
+        if not self.workspace.read_only:
+            workbench.jobs.record_in(self.workspace.cache)
 
     # for places
 
@@ -268,3 +273,9 @@ def stop(page: Page, event: Event) -> Patch:
     """Stop a job. Its followers show the result."""
     page.workbench.jobs.stop(event.text("id"))
     return Patch(say="Stopping. Finished work is kept.")
+
+
+def forget(page: Page, event: Event) -> Patch:
+    """Remove a finished or interrupted job from the list."""
+    page.workbench.jobs.forget(event.text("id"))
+    return Patch()

@@ -5,14 +5,26 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup
 
 from rallebench.core.events import Progress
 from rallebench.core.numbers import plural
-from rallebench.gui.html import button, doing, escape, join_facts, problem, progress, state
-from rallebench.render.numbers import about_time
+from rallebench.gui.addresses import (
+    AnyQuery,
+    BuilderAddress,
+    ExperimentAddress,
+    ModelAddress,
+    RunAddress,
+)
+from rallebench.gui.html import button, doing, escape, join_facts, link, problem, progress, state
+from rallebench.render.numbers import about_time, moment
+from rallebench.services import hub_sources, imports
+from rallebench.services.data import BUILD
+from rallebench.services.interrupted import interrupted_jobs
+from rallebench.services.job_records import JobRecord
 from rallebench.services.jobs import Job
 from rallebench.services.models import PREPARATION
 from rallebench.services.pace import JobStanding
@@ -36,10 +48,17 @@ VERBS = {
 }
 
 
+DATA_KINDS = (imports.KIND, BUILD, hub_sources.KIND)
+"""Kinds of job that are continued in Data."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobNews:
-    """All jobs as shown in the header. ``versions``: a version per job; a new version notifies its followers."""
+    """All jobs as shown in the header. ``versions``: a version per job; a new version notifies its followers. ``program``:
+    another one after a restart, which has lost the state of all windows.
+    """
 
+    program: str
     any: bool
     active: int
     chip: Markup
@@ -48,6 +67,7 @@ class JobNews:
 
     def to_json(self) -> dict[str, Any]:
         return {
+            "program": self.program,
             "any": self.any,
             "active": self.active,
             "chip": str(self.chip),
@@ -56,23 +76,31 @@ class JobNews:
         }
 
 
-def job_news(workbench: Workbench) -> JobNews:
+def job_news(workbench: Workbench, program: str = "") -> JobNews:
     """Return the chip, the list below it, and the version of every job."""
     jobs = [job for job in workbench.jobs.list() if job.kind != PREPARATION]
+    lost = interrupted_jobs(workbench)
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
     called = run_list.titles(
         workbench.workspace,
         [(job.name, job.identity) for job in jobs if job.kind in ("run", "scoring")],
     )
-    listed = Markup().join(row(job, called.get(job.name, job.name)) for job in (*active, *ended))
+    listed = Markup().join(row(job, called.get(job.name, job.name)) for job in active)
+    listed += Markup().join(map(interrupted_row, lost))
+    listed += Markup().join(row(job, called.get(job.name, job.name)) for job in ended)
     loaded = " ".join(line.name for line in workbench.models.status())
     versions: dict[str, str | int] = {job.id: job.version for job in jobs}
     versions["loaded"] = loaded
-    return JobNews(bool(jobs), len(active), _chip(active, ended), listed, versions)
+    versions["interrupted"] = " ".join(record.id for record in lost)
+    chip = _chip(active, ended, len(lost))
+    return JobNews(program, bool(jobs or lost), len(active), chip, listed, versions)
 
 
-def _chip(active: list[Job], ended: list[Job]) -> Markup:
+def _chip(active: list[Job], ended: list[Job], interrupted: int) -> Markup:
+    if not active and interrupted:
+        words = f"{plural(interrupted, 'job')} interrupted"
+        return Markup('<span class="bad">{}</span>').format(words)
     if not active:
         failed = ended and ended[0].status == "failed"
         return Markup('<span class="bad">Last job failed</span>') if failed else Markup("Jobs")
@@ -89,9 +117,14 @@ def remaining_time(now: JobStanding) -> str:
     return "" if now.left is None else f"{about_time(now.left)} left"
 
 
+def title(kind: str, name: str) -> str:
+    """Return the name of a job in the list."""
+    return f"{VERBS.get(kind, kind.capitalize())} {name}"
+
+
 def row(job: Job, name: str) -> Markup:
     """Draw a job in the list, with its stop button."""
-    title = f"{VERBS.get(job.kind, job.kind.capitalize())} {name}"
+    words = title(job.kind, name)
     if job.done:
         clock = time.strftime("%H:%M", time.localtime(job.ended))
         end = state("done", kind="good") if job.status == "finished" else state(job.status)
@@ -100,14 +133,46 @@ def row(job: Job, name: str) -> Markup:
         reason = f" · {job.error}" if kind or ended_itself else ""
         return Markup(
             '<div class="job"><span>{}</span>{}<small class="{}">{}{}</small></div>'
-        ).format(title, end, kind, clock, reason)
-    words = join_facts(
+        ).format(words, end, kind, clock, reason)
+    facts = join_facts(
         progress_words(job), job.message or str(getattr(job.newest, "message", job.newest) or "")
     )
     bar = progress(done_share(job))
     return Markup('<div class="job"><span>{}</span>{}<small>{}</small>{}</div>').format(
-        title, stop_button(job), words, bar
+        words, stop_button(job), facts, bar
     )
+
+
+def interrupted_row(record: JobRecord) -> Markup:
+    """Draw a job that ended with an earlier program, with the place where it goes on."""
+    began = moment(datetime.fromtimestamp(record.started))
+    return Markup(
+        '<div class="job"><span>{}</span>{}<small>{}</small><div class="row">{}{}</div></div>'
+    ).format(
+        title(record.kind, record.name),
+        state("interrupted", kind="bad"),
+        f"It began {began} and ended with the program.",
+        link("Open", interrupted_href(record)),
+        dismiss_button(record),
+    )
+
+
+def dismiss_button(record: JobRecord) -> Markup:
+    """Draw the button that forgets an interrupted job."""
+    return button("Dismiss", "jobs.forget", kind="quiet", id=record.id)
+
+
+def interrupted_href(record: JobRecord) -> str:
+    """Return the address of the view that continues an interrupted job."""
+    if record.kind in DATA_KINDS:
+        return "#/data/list"
+    places: Mapping[str, type[AnyQuery]] = {
+        "run": RunAddress,
+        "scoring": RunAddress,
+        "test": ModelAddress,
+        "dataset builder": BuilderAddress,
+    }
+    return places.get(record.kind, ExperimentAddress).read({"id": record.name}).href
 
 
 def done_share(job: Job) -> float | None:

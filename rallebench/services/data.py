@@ -17,6 +17,8 @@ from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexRecipe
+from rallebench.core.json_values import object_json
+from rallebench.core.own_files import parse
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Hit, Json
@@ -34,7 +36,8 @@ from rallebench.hub.fetching import Fetched
 from rallebench.retrievers import search_form
 from rallebench.services import hub_sources
 from rallebench.services.index_folders import VerifiedIndex, delete, index_folder, verify
-from rallebench.services.jobs import JobEvent, JobManager, job_pieces
+from rallebench.services.job_records import JobRecord
+from rallebench.services.jobs import Job, JobEvent, JobManager, job_pieces
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import (
     changing,
@@ -48,10 +51,21 @@ from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, 
 from rallebench.workspace.paths import WorkspaceFolder
 
 GOLD_DEPTH = 100
+BUILD = "build"
+"""Kind of the job of a build."""
 DefaultChunking = Literal["default"]
 """Split documents to fit the encoder's input; keep rows as passages."""
 ChunkingChoice = Chunking | Json | DefaultChunking | None
 """A chunking, the keywords of ``corpora.chunking.choose``, the default, or None for whole documents."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexBuild:
+    """A build as recorded. ``source``, ``ids``: vectors of another program, and the file of their ids."""
+
+    recipe: IndexRecipe
+    source: Path | None = None
+    ids: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,14 +268,25 @@ class Data:
         """
         if source is not None and chunking == "default":  # the rows of the source are the documents
             chunking = None
-        made_of = self._recipe(corpus, kind, encoder, chunking, form, parameters, page_map)
-        job = self._jobs.submit(
-            "build",
+        recipe = self._recipe(corpus, kind, encoder, chunking, form, parameters, page_map)
+        return job_pieces(self._start_build(name, IndexBuild(recipe, source, ids)), Manifest)
+
+    def _start_build(self, name: str, build: IndexBuild) -> Job:
+        indexes = self._workspace.indexes
+        return self._jobs.submit(
+            BUILD,
             name,
-            (made_of, source, ids),
-            lambda job: build_index(self._workspace.indexes, name, made_of, source=source, ids=ids),
+            build,
+            lambda job: build_index(
+                indexes, name, build.recipe, source=build.source, ids=build.ids
+            ),
+            record=object_json(build),
         )
-        return job_pieces(job, Manifest)
+
+    def continue_build(self, record: JobRecord) -> Job:
+        """Build the index of an interrupted job; encoded passages are used again. Raises BadFileError."""
+        build = parse(record.detail, IndexBuild, Path(record.name), "build the index again")
+        return self._start_build(record.name, build)
 
     def verify_index(self, name: str) -> Iterator[JobEvent | VerifiedIndex]:
         """Verify the sha256 of every file and search for known passages, as a job."""
@@ -274,7 +299,7 @@ class Data:
         """Delete an index; return a sentence. Raises UsageError while it is loaded, being built or being checked."""
         folder = index_folder(self._workspace, name)
         self._refuse_loaded(name)
-        jobs = (self._jobs.get(kind, name) for kind in ("build", "check"))
+        jobs = (self._jobs.get(kind, name) for kind in (BUILD, "check"))
         if any(job and not job.done for job in jobs):
             raise UsageError(
                 f"{name!r} is being built or checked now; wait for its end or stop it first."
@@ -335,7 +360,7 @@ class Data:
                 states[job.name] = "checked"
             elif job.done and job.status == "failed":
                 states[job.name] = "damaged"
-        states |= {job.name: "building" for job in self._jobs.list("build", active=True)}
+        states |= {job.name: "building" for job in self._jobs.list(BUILD, active=True)}
         states |= dict.fromkeys(self._models.loading(), "loading")
         return states | {line.name: "loaded" for line in self._models.status()}
 

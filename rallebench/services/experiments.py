@@ -141,8 +141,9 @@ class Experiments:
         if planned is not None:
             work = _count_progress(work, planned)
         identity = repr((request.kind, request.to_json()))
+        noun = experiment_rules(request.kind).noun
         return self._jobs.submit(
-            experiment_rules(request.kind).noun, request.name, identity, lambda job: work, anew=True
+            noun, request.name, identity, lambda job: work, anew=True, record={}
         )
 
     def stop(self, name: str) -> None:

@@ -52,7 +52,7 @@ def open_source(workspace: WorkspaceFolder, source: Path | Fetched) -> Iterator[
 def start_fetch(workspace: WorkspaceFolder, jobs: JobManager, text: str) -> Job:
     """Fetch a name of the hub as a job, whose result is a HubSource. Raises UsageError for a wrong name at once."""
     name = parse_hub_name(text)
-    return jobs.submit(KIND, str(name), name, lambda job: _fetch(workspace, name))
+    return jobs.submit(KIND, str(name), name, lambda job: _fetch(workspace, name), record={})
 
 
 def _fetch(workspace: WorkspaceFolder, name: HubName) -> Operation[HubSource]:

@@ -12,20 +12,25 @@ from rallebench.core.chunking import Chunking
 from rallebench.core.columns import Columns
 from rallebench.core.errors import NotFoundError, UsageError
 from rallebench.core.events import Operation, Progress, map_events
+from rallebench.core.json_values import object_json
+from rallebench.core.own_files import parse
 from rallebench.core.parts import check_name
-from rallebench.corpora.cards import Corpus
+from rallebench.corpora.cards import Corpus, is_imported, read_card
 from rallebench.corpora.imported import import_corpus
 from rallebench.datasets.importing import ImportedDataset
 from rallebench.hub.fetching import Fetched
 from rallebench.services import uploads
 from rallebench.services.data import Data, DefaultChunking
 from rallebench.services.import_previews import ImportKind
+from rallebench.services.job_records import JobRecord
 from rallebench.services.jobs import Job, JobManager
 from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.reading import recorded_long_passages
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
 from rallebench.workspace.paths import WorkspaceFolder
 
+KIND = "import"
+"""Kind of the job of an import."""
 WAYS: Mapping[str, str] = {"bm25": "bm25", "dense": "flat"}
 """Retrieval method that an import can build → kind of index. A hybrid fuses both."""
 
@@ -84,16 +89,63 @@ def index_names(request: ImportRequest) -> dict[str, str]:
     }
 
 
-def start(workspace: WorkspaceFolder, data: Data, jobs: JobManager, request: ImportRequest) -> Job:
-    """Start an import as a job; raises UsageError at once for an impossible request."""
+@dataclass(frozen=True, slots=True)
+class MissingParts:
+    """The parts of an import that are not in the workspace. ``indexes``: names; ``sources``: files that are needed and gone."""
+
+    corpus: bool
+    dataset: bool
+    indexes: tuple[str, ...]
+    sources: tuple[Path, ...]
+
+    def __bool__(self) -> bool:
+        return self.corpus or self.dataset or bool(self.indexes)
+
+
+def find_missing(workspace: WorkspaceFolder, request: ImportRequest) -> MissingParts:
+    """Return the parts that an import has not made yet."""
+    brings_corpus = request.kind != "dataset"
+    brings_questions = request.kind != "corpus" or request.questions is not None
+    corpus = brings_corpus and not is_imported(workspace.corpora / request.name)
+    dataset = brings_questions and request.name not in workspace.own_datasets()
+    made = {*workspace.manifests(), *workspace.combinations()}
+    indexes = [name for name in index_names(request).values() if name not in made]
+    questions = request.questions.source if request.questions else request.source
+    needed = [request.source] * corpus + [questions] * dataset
+    gone = tuple(path for path in dict.fromkeys(needed) if not path.exists())
+    return MissingParts(corpus, dataset, tuple(indexes) if brings_corpus else (), gone)
+
+
+def start(
+    workspace: WorkspaceFolder,
+    data: Data,
+    jobs: JobManager,
+    request: ImportRequest,
+    *,
+    completes: bool = False,
+) -> Job:
+    """Start an import as a job; raises UsageError at once for an impossible request. ``completes``: the import was
+    interrupted, so only the sources of its missing parts are needed.
+    """
     check_name("corpus" if request.kind != "dataset" else "dataset", request.name)
-    if not request.source.exists():
-        raise NotFoundError(f"{request.source} is no longer there; choose it again.")
+    needed = find_missing(workspace, request).sources if completes else (request.source,)
+    for path in needed:
+        if not path.exists():
+            raise NotFoundError(f"{path} is no longer there; choose it again.")
     if request.kind != "dataset":
         _check(workspace, request)
     return jobs.submit(
-        "import", request.name, request, lambda job: _perform(workspace, data, request)
+        KIND,
+        request.name,
+        request,
+        lambda job: _perform(workspace, data, request),
+        record=object_json(request),
     )
+
+
+def read_record(record: JobRecord) -> ImportRequest:
+    """Return the request of an interrupted import. Raises BadFileError."""
+    return parse(record.detail, ImportRequest, Path(record.name), "import it again")
 
 
 def _check(workspace: WorkspaceFolder, request: ImportRequest) -> None:
@@ -133,6 +185,9 @@ def _perform(
 
 
 def _corpus(workspace: WorkspaceFolder, request: ImportRequest) -> Operation[Corpus]:
+    folder = workspace.corpora / request.name
+    if not request.source.exists() and is_imported(folder):  # before the import was interrupted
+        return read_card(folder)
     importing = import_corpus(
         workspace.corpora,
         request.name,
@@ -152,9 +207,13 @@ def _corpus(workspace: WorkspaceFolder, request: ImportRequest) -> Operation[Cor
 
 
 def _dataset(data: Data, request: ImportRequest) -> Operation[ImportedDataset | None]:
-    """Import the questions: of the source itself, or of the file about the corpus."""
+    """Import the questions: of the source itself, or of the file about the corpus. None if they were imported before the
+    import was interrupted, and their file is gone.
+    """
     separate = request.questions
     source = separate.source if separate else request.source
+    if not source.exists():
+        return None
     form, columns = (request.form, request.columns) if request.kind == "dataset" else ("", None)
     if separate:
         form, columns = separate.form, separate.columns

@@ -10,11 +10,14 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
+from pathlib import Path
 from typing import Literal, TypeVar, Union
 
 from rallebench.core.errors import BackendError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Event, Progress, Warned
+from rallebench.core.json_values import JsonObject
 from rallebench.core.stopping import Stop, obey
+from rallebench.services.job_records import JobRecord, JobRecords, remove
 from rallebench.services.pace import JobStanding, Pace, standing
 
 log = logging.getLogger(__name__)
@@ -263,6 +266,11 @@ class JobManager:
         self._superseded: tuple[Job, ...] = ()
         self._closed = False
         self._lock = threading.RLock()
+        self._records: JobRecords | None = None
+
+    def record_in(self, cache: Path) -> None:
+        """Record jobs from now on, so that a later program can tell which ended with this one."""
+        self._records = JobRecords(cache)
 
     def submit(
         self,
@@ -273,12 +281,14 @@ class JobManager:
         *,
         failure: str = "",
         anew: bool = False,
+        record: JsonObject | None = None,
     ) -> Job:
         """Start ``work(job)`` in a thread, or return the job that is already doing this work. Returns at once.
 
         Raises UsageError if a job of that kind and name does other work, or after ``close``. Errors raised by
         ``work(job)`` itself pass through, and no job is created. ``failure``: start of the message about an
-        unexpected error. ``anew``: do not join a job that is stopping.
+        unexpected error. ``anew``: do not join a job that is stopping. ``record``: the request, from which a later program
+        can continue the job; None if it leaves nothing to continue.
         """
         job = Job(kind, name, identity, failure)
         with self._lock:
@@ -293,7 +303,7 @@ class JobManager:
                 )
             operation = work(job)
             try:
-                start_thread(partial(job.run, operation), job.id)
+                start_thread(partial(self._run, job, operation, record), job.id)
             except RuntimeError as error:  # the machine has no more threads
                 raise job.bug_error(error) from error
             going = (*self._superseded, *([active] if active else ()))
@@ -301,6 +311,22 @@ class JobManager:
             self._jobs.pop(job.id, None)
             self._jobs[job.id] = job
         return job
+
+    def _run(self, job: Job, operation: JobWork, record: JsonObject | None) -> None:
+        """Do the work of a job. Its record stays if the program ends before the work."""
+        path = None
+        if self._records is not None and record is not None:
+            path = self._records.add(job.kind, job.name, record)
+        job.run(operation)
+        if path is not None and not (self._closed and job.status == "stopped"):
+            remove(path)
+
+    def interrupted(self) -> tuple[JobRecord, ...]:
+        """Return the recorded jobs that ended with an earlier program, and that no job has continued; oldest first."""
+        if self._records is None:
+            return ()
+        with self._lock:
+            return tuple(r for r in self._records.interrupted() if r.id not in self._jobs)
 
     def get(self, kind: str, name: str) -> Job | None:
         """Return the job of that kind and name; None if there is none."""
@@ -321,11 +347,13 @@ class JobManager:
         known.stop()
 
     def forget(self, job: str) -> None:
-        """Drop a finished job; unknown and active jobs are left alone."""
+        """Drop a finished or interrupted job; unknown and active jobs are left alone."""
         with self._lock:
             known = self._jobs.get(job)
             if known is not None and known.done:
                 del self._jobs[job]
+        if known is None and self._records is not None:
+            self._records.forget(job)
 
     def close(self, patience: float) -> None:
         """Accept no more jobs, stop all, and wait up to ``patience`` seconds for them to end."""
@@ -335,6 +363,8 @@ class JobManager:
         for job in jobs:
             job.stop()
         wait(jobs, patience)
+        if self._records is not None:
+            self._records.close()
 
 
 def wait(jobs: Iterable[Job], seconds: float) -> None:

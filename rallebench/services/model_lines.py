@@ -306,7 +306,12 @@ class ModelLines:
             raise UsageError("The prompt is empty; type a question.")
         self._workspace.llm(name)
         return self._jobs.submit(
-            "test", name, prompt, lambda job: self._test(name, prompt), failure=f"{name} failed"
+            "test",
+            name,
+            prompt,
+            lambda job: self._test(name, prompt),
+            failure=f"{name} failed",
+            record={},
         )
 
     def _answer(self, name: str, prompt: str) -> Operation[Step]:

@@ -141,7 +141,7 @@ class Runs:
             return self._work(prepared, lease, job)
 
         try:
-            return self._jobs.submit("run", name, prepared, work)
+            return self._jobs.submit("run", name, prepared, work, record={})
         except BaseException:
             lease.close()
             raise

@@ -67,29 +67,53 @@ def serving(
     workspace: Path, *flags: str, models: Mapping[str, Any] = MappingProxyType({})
 ) -> Iterator[str]:
     """The address of a running page, started like a user's; ``models``: entries of ``llms.json``."""
-    (workspace / "llms.json").write_text(json.dumps({**SCRIPTED, **models}))
-    (workspace / "chains").mkdir(exist_ok=True)
-    (workspace / "chains" / "starter.json").write_text(json.dumps(CHAIN))
-    port = free_port()
-    log = open(workspace / "app.log", "w")  # noqa: SIM115 - closed by its owner
-    command = [sys.executable, str(PROJECT / "app.py"), "--workspace", str(workspace)]
-    command += ["--port", str(port), "--no-browser", *flags]
-    app = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
-    url = f"http://127.0.0.1:{port}"
+    app = App(workspace, *flags, models=models)
     try:
+        yield app.url
+    finally:
+        app.end()
+
+
+class App:
+    """A running page, started like a user's; ``start`` starts it again at the same address."""
+
+    def __init__(
+        self,
+        workspace: Path,
+        *flags: str,
+        models: Mapping[str, Any] = MappingProxyType({}),
+    ) -> None:
+        (workspace / "llms.json").write_text(json.dumps({**SCRIPTED, **models}))
+        (workspace / "chains").mkdir(exist_ok=True)
+        (workspace / "chains" / "starter.json").write_text(json.dumps(CHAIN))
+        port = free_port()
+        self.url, self._log = f"http://127.0.0.1:{port}", workspace / "app.log"
+        self._command = [sys.executable, str(PROJECT / "app.py"), "--workspace", str(workspace)]
+        self._command += ["--port", str(port), "--no-browser", *flags]
+        self.start()
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with open(self._log, "a") as log:
+            self.process = subprocess.Popen(self._command, stdout=log, stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 180  # a busy machine starts programs slowly
         while time.monotonic() < deadline:
             try:
-                urllib.request.urlopen(url, timeout=2).close()
-                break
+                urllib.request.urlopen(self.url, timeout=2).close()
+                return
             except OSError:
-                assert app.poll() is None, (workspace / "app.log").read_text()
+                assert self.process.poll() is None, self._log.read_text()
                 time.sleep(0.2)
-        yield url
-    finally:
-        app.terminate()
-        assert app.wait(timeout=20) == 0, (workspace / "app.log").read_text()
-        log.close()
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self.process.kill()
+        self.process.wait(timeout=20)
+
+    def end(self) -> None:
+        """End it as a user does."""
+        self.process.terminate()
+        assert self.process.wait(timeout=20) == 0, self._log.read_text()
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._data_build import form_chunking
 from rallebench.gui.places._data_columns import missing_role, read_columns
 from rallebench.gui.places._data_imported import building, fetching
+from rallebench.gui.places._data_interrupted import interrupted_parts
 from rallebench.gui.places._data_trial import open_trial
 from rallebench.gui.places._import_chunks import chunk_preview
 from rallebench.gui.places._import_panel import (
@@ -41,9 +42,11 @@ from rallebench.gui.places._import_state import (
 )
 from rallebench.services import hub_sources, import_previews, import_tables, imports, uploads
 from rallebench.services.chunk_surveys import survey_chunks
+from rallebench.services.data import BUILD
 from rallebench.services.hub_sources import HubSource
 from rallebench.services.import_previews import FirstRows
 from rallebench.services.imports import ImportRequest, ImportResult, QuestionFile
+from rallebench.services.job_records import JobRecord
 
 STEPS = ("choose", "preview", "build")
 FORMS = "TSV, JSONL, CSV, TREC, BEIR, an archive, or a folder of PDF, Word, EPUB, Excel, HTML, Markdown and text. Corpus or dataset is recognised."
@@ -52,7 +55,20 @@ FIRST = 0.3
 
 
 def register(page: Page) -> None:
-    page.actions("import", preview, read, rechunk, ask, count, again, show, start, try_)
+    page.actions(
+        "import",
+        preview,
+        read,
+        rechunk,
+        ask,
+        count,
+        again,
+        show,
+        start,
+        try_,
+        complete,
+        complete_build,
+    )
 
 
 # the panel
@@ -74,7 +90,8 @@ def panel(page: Page, event: Event) -> Markup:
         with suppress(RalleError):
             drawn = head("preview") + preview_parts(page, look(page, state), state)
             return drawn if state.survey else drawn + later
-    return head("choose") + choose()
+    notices = Markup('<div id="data-interrupted">{}</div>').format(interrupted_parts(page))
+    return notices + head("choose") + choose()
 
 
 def head(step: str) -> Markup:
@@ -309,6 +326,31 @@ def start(page: Page, event: Event) -> Patch:
     state.chunking = chunking
     job.wait(FIRST)
     return progress_patch(page, event)
+
+
+def complete(page: Page, event: Event) -> Patch:
+    """Make the missing parts of an interrupted import."""
+    record = find_record(page, imports.KIND, event.text("id"))
+    request, workbench = imports.read_record(record), page.workbench
+    job = imports.start(page.workspace, workbench.data, workbench.jobs, request, completes=True)
+    event.session.put(ImportState(step="build", name=job.name))
+    job.wait(FIRST)
+    return progress_patch(page, event)
+
+
+def complete_build(page: Page, event: Event) -> Patch:
+    """Build the index of an interrupted job."""
+    job = page.workbench.data.continue_build(find_record(page, BUILD, event.text("id")))
+    patch = Patch({"data-interrupted": interrupted_parts(page)})
+    return patch | Patch(say=f"Building {job.name}. It continues if you leave this page.")
+
+
+def find_record(page: Page, kind: str, name: str) -> JobRecord:
+    """Return the record of an interrupted job. Raises UsageError."""
+    for record in page.workbench.jobs.interrupted():
+        if (record.kind, record.name) == (kind, name):
+            return record
+    raise UsageError(f"The {kind} of {name} was continued or dismissed meanwhile.")
 
 
 def progress_patch(page: Page, event: Event) -> Patch:

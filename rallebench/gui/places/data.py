@@ -31,6 +31,7 @@ from rallebench.gui.places import (
 )
 from rallebench.gui.places import _data_search as search
 from rallebench.gui.places._bench import window_bench
+from rallebench.gui.places._data_interrupted import interrupted_parts
 from rallebench.gui.places._data_lists import LISTS, list_html
 from rallebench.gui.places._import_state import ImportState
 from rallebench.views import library
@@ -91,8 +92,8 @@ def refresh(page: Page, event: Event) -> Patch:
     """Redraw the lists and the progress of an import."""
     patch = Patch({f"data-{part}": draw for part, draw in list_html(page, event).items()})
     if event.session.state(ImportState).step in ("build", "fetch"):
-        patch |= _data_import.progress_patch(page, event)
-    return patch
+        return patch | _data_import.progress_patch(page, event)
+    return patch | Patch({"data-interrupted": interrupted_parts(page)})
 
 
 # caches of builds

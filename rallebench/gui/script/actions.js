@@ -63,6 +63,12 @@ const overtaken = (action, origin) => {
   newest.set(key, number);
   return () => newest.get(key) !== number;
 };
+/* A call of the program. Gradio's script answers with undefined if the program cannot be reached. */
+const call = async (name, message) => {
+  const answer = await server[name]({window: mine, ...message});
+  if (!answer || typeof answer !== 'object') throw Error('no answer to ' + name);
+  return answer;
+};
 let sent = Date.now(); // of all messages of a window, also after a reload, the newest has the largest number
 let pending = 0;
 rb.idle = () => pending === 0; // the browser's benchmark waits for it
@@ -77,7 +83,7 @@ rb.act = async (action, data = {}, origin = null, first = null) => {
     if (action !== 'build.edit') clear_problems(place?.closest('dialog, .drawer, .view') || document);
   }
   const busy = setTimeout(() => origin?.setAttribute?.('aria-busy', 'true'), 150);
-  const message = {window: mine, number: ++sent, action, data, query: rb.query()};
+  const message = {number: ++sent, action, data, query: rb.query()};
   const late = overtaken(action, origin);
   const show = patch => {
     if (late()) return;
@@ -87,22 +93,19 @@ rb.act = async (action, data = {}, origin = null, first = null) => {
   };
   pending++;
   try {
-    let patch = await server.act(message);
+    let patch = await call('act', message);
     show(patch);
     while (patch.stream || patch.following) {
       const id = patch.stream || patch.following;
-      patch = await server.more({window: mine, stream: id});
+      patch = await call('more', {stream: id});
       show(patch);
       if (!patch.over) patch.following = id;
     }
     return patch;
   } catch (error) {
-    console.error(error);
-    if (late()) return {};
-    problem(
-      'The program does not answer. Is rallebench still running? Start it again, then reload the page.',
-      place,
-    );
+    console.warn(error);
+    await tick(); // says so at the top if the program is gone, and goes on once it answers again
+    if (!late() && !document.body.classList.contains('away')) problem('The program did not answer; try again.', place);
     return {};
   } finally {
     pending--;
@@ -110,7 +113,7 @@ rb.act = async (action, data = {}, origin = null, first = null) => {
     origin?.removeAttribute?.('aria-busy');
   }
 };
-rb.stop = action => server.stop({window: mine, action});
+rb.stop = action => call('stop', {action}).catch(tick);
 
 /* Files: dropped, pasted or chosen, and sent as Gradio's components send theirs. */
 const AT_ONCE = 4; // files that are sent at the same time

@@ -16,13 +16,12 @@ const windowed = list => {
   let drawn = '';
   let timer = 0;
   const load = async chunk => {
-    const answer = await server.list_rows({
-      window: mine,
-      list: list.dataset.list,
-      key,
-      start: chunk * CHUNK,
-      count: CHUNK,
-    });
+    const wanted = {list: list.dataset.list, key, start: chunk * CHUNK, count: CHUNK};
+    const answer = await call('list_rows', wanted).catch(() => null);
+    if (!answer) {
+      asked.delete(chunk);
+      return;
+    }
     (answer.rows || []).forEach((row, i) => have.set(chunk * CHUNK + i, row));
     drawn = '';
     draw();

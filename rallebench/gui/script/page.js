@@ -120,9 +120,20 @@ const follow = (before, now) => {
     if (news && visible(el)) rb.act(el.dataset.do, attributes(el), el);
   });
 };
+/* After a restart the program knows nothing of this window: its view is opened again, with the edits that the browser keeps. */
+let program = '';
+const recover = async () => {
+  versions = null;
+  await read_draft();
+  rb.say('The program was restarted; this view shows its present state.');
+  open_view();
+};
 const ask_jobs = async () => {
-  const state = await server.jobs({window: mine});
-  if (!state?.versions) throw Error('the program refused the question for its jobs');
+  const state = await call('jobs', {});
+  if (!state.versions) throw Error('the program refused the question for its jobs');
+  const is_other = program && state.program !== program;
+  program = state.program;
+  if (is_other) await recover();
   fill($('#job'), state.chip);
   $('#job').hidden = !state.any;
   fill($('#jobs-list'), state.list);
