@@ -70,8 +70,17 @@ def answer_choices(llm: LLM, requests: Sequence[Choose], name: str) -> list[Repl
     """Return the replies of a model, each with its ``choice``, in order; ``name``: the model's name."""
     if isinstance(llm, Choosing):
         return llm.choose(requests)
+    return read_choices(llm, requests, name, NO_LOGPROBS.format(llm=name))
+
+
+def read_choices(
+    llm: LLM, requests: Sequence[Choose], name: str, why: str
+) -> list[Reply | RalleError]:
+    """Have a model generate texts, and return them with the options that they name as ``choice``. ``why``: the reason for
+    reading texts."""
+    if not requests:
+        return []
     replies = generate_answers(llm, [request.as_generation() for request in requests], name)
-    why = NO_LOGPROBS.format(llm=name)
     return [read_reply(reply, request, why) for reply, request in zip(replies, requests)]
 
 

@@ -17,12 +17,13 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Union
 
-from rallebench.checkpoints.failures import is_out_of_memory
 from rallebench.checkpoints.memory import MemoryNeed
-from rallebench.core.errors import BackendError, BackendMemoryError, Hint, NotFoundError, RalleError
+from rallebench.core.choosing import Choose, read_choices
+from rallebench.core.errors import BackendError, Hint, NotFoundError, RalleError
 from rallebench.core.memory import Memory, release
 from rallebench.core.settings import dataclass_form
 from rallebench.core.types import Generate, Reply
@@ -39,6 +40,9 @@ from rallebench.llms._transformers.settings import (
     quantization,
     read_settings,
 )
+
+Rows = list[tuple[int, PreparedPrompt]]
+"""Prompts with the places of their requests."""
 
 Tokens = queue.SimpleQueue[Union[int, Reply, Exception]]
 
@@ -105,7 +109,7 @@ class TransformersLLM:
     def generate(self, batch: Sequence[Generate]) -> list[Reply | RalleError]:
         """Return one result per request, in order. Raises BackendMemoryError if the batch does not fit."""
         results: dict[int, Reply | RalleError] = {}
-        groups: defaultdict[DecodingRules, list[tuple[int, PreparedPrompt]]] = defaultdict(list)
+        groups: defaultdict[DecodingRules, Rows] = defaultdict(list)
         for place, request in enumerate(batch):
             try:
                 prompt = self._prepare(request)
@@ -113,15 +117,45 @@ class TransformersLLM:
             except RalleError as error:
                 results[place] = error
         with self._lock:
-            for rows in groups.values():
-                # similar lengths need little padding; with the longest first, a lack of memory shows at once
-                rows.sort(key=lambda row: -len(row[1].tokens))
-                step = self.batch_size or len(rows)
-                for start in range(0, len(rows), step):
-                    part = rows[start : start + step]
-                    replies = self._answer([prompt for _, prompt in part])
-                    results.update(zip((place for place, _ in part), replies, strict=True))
+            for part in chain.from_iterable(map(self._batches, groups.values())):
+                replies = self._answer([prompt for _, prompt in part])
+                results.update(zip((place for place, _ in part), replies, strict=True))
         return [results[place] for place in range(len(batch))]
+
+    def choose(self, batch: Sequence[Choose]) -> list[Reply | RalleError]:
+        """Return the choice of each request by the log-probabilities of its options, in order. A prompt that begins the
+        model's thoughts is answered by a text, which is read.
+        """
+        results: dict[int, Reply | RalleError] = {}
+        rows: Rows = []
+        thoughtful: dict[int, Choose] = {}
+        for place, request in enumerate(batch):
+            try:
+                prompt = self._prepare(request.as_generation())
+            except RalleError as error:
+                results[place] = error
+                continue
+            if prompt.begun:
+                thoughtful[place] = request
+            else:
+                rows.append((place, prompt))
+        with self._lock:
+            for part in self._batches(rows):
+                choices = [batch[place].choices for place, _ in part]
+                replies = self._weigh([prompt for _, prompt in part], choices)
+                results.update(zip((place for place, _ in part), replies, strict=True))
+        why = f"{self.name!r} thinks before it answers, so its text was read."
+        read = read_choices(self, [*thoughtful.values()], self.name, why)
+        results.update(zip(thoughtful, read, strict=True))
+        return [results[place] for place in range(len(batch))]
+
+    def _batches(self, rows: Rows) -> Iterator[Rows]:
+        """Yield the rows in batches. Similar lengths need little padding; with the longest first, a lack of memory shows at
+        once.
+        """
+        rows = sorted(rows, key=lambda row: -len(row[1].tokens))
+        step = self.batch_size or max(1, len(rows))
+        yield from (rows[start : start + step] for start in range(0, len(rows), step))
 
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield pieces of text, then the Reply. Closing the iterator stops the model."""
@@ -203,22 +237,18 @@ class TransformersLLM:
 
         A row whose scores are not numbers is an error.
         """
-        import torch
+        from rallebench.llms._transformers import decoding
 
-        from rallebench.llms._transformers.decoding import StopRows, decoder, processors
-
-        if self._closed.is_set():
-            raise self._unloaded_error()
-        if self._threads:
-            torch.set_num_threads(self._threads)
+        self._begin()
         started = time.perf_counter()
-        decode = decoder(self._tokenizer)
-        ids, mask = self._pad_rows([prompt.tokens for prompt in prompts])
+        decode = decoding.decoder(self._tokenizer)
+        tokens = [prompt.tokens for prompt in prompts]
+        ids, mask = decoding.pad_rows(tokens, self._pad, self._device, right=self._encoder_decoder)
         start = 1 if self._encoder_decoder else ids.shape[1]
         stops = [(prompt.begun, prompt.stop) for prompt in prompts]
-        steps, check, keeper = processors(prompts, None if self._encoder_decoder else mask)
-        watch = StopRows(decode, stops, start, check, [self._closed, *cancelled], listener)
-        try:
+        steps, check, keeper = decoding.processors(prompts, None if self._encoder_decoder else mask)
+        watch = decoding.StopRows(decode, stops, start, check, [self._closed, *cancelled], listener)
+        with decoding.watch_memory(self.name, prompts):
             output = self._model.generate(
                 input_ids=ids,
                 attention_mask=mask,
@@ -227,15 +257,6 @@ class TransformersLLM:
                 logits_processor=steps,
                 stopping_criteria=[watch],
             )
-        except Exception as error:
-            if not is_out_of_memory(error):
-                raise
-            error.with_traceback(None)  # its frames hold the batch
-            release()
-            raise BackendMemoryError(
-                f"{self.name!r} ran out of memory with {len(prompts)} prompts of up to {ids.shape[1]} "
-                "tokens; use a smaller batch size, shorter prompts, or quantization 4bit."
-            ) from None
         if self._closed.is_set():
             raise self._unloaded_error()
         first = watch.first_token_at - started if watch.first_token_at else None
@@ -247,20 +268,32 @@ class TransformersLLM:
             for reply, good in zip(replies, check.good, strict=True)
         ]
 
-    def _pad_rows(self, rows: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-        """Return int64 tokens and mask (rows, longest), padded on the left, or for an encoder on the right."""
+    def _begin(self) -> None:
+        """Prepare the process for a batch. Raises NotFoundError for an unloaded model."""
         import torch
 
-        width = max(map(len, rows))
-        ids = torch.full((len(rows), width), self._pad)
-        mask = torch.zeros((len(rows), width), dtype=torch.int64)
-        for row, tokens in enumerate(rows):
-            where = (
-                slice(len(tokens)) if self._encoder_decoder else slice(width - len(tokens), width)
-            )
-            ids[row, where] = torch.tensor(tokens)
-            mask[row, where] = 1
-        return ids.to(self._device), mask.to(self._device)
+        if self._closed.is_set():
+            raise self._unloaded_error()
+        if self._threads:
+            torch.set_num_threads(self._threads)
+
+    def _weigh(
+        self, prompts: Sequence[PreparedPrompt], choices: Sequence[tuple[str, ...]]
+    ) -> list[Reply | RalleError]:
+        """Return the choice among the ``choices`` of each prompt; the caller holds the lock."""
+        from rallebench.llms._transformers.choosing import OptionScorer
+        from rallebench.llms._transformers.decoding import watch_memory
+
+        self._begin()
+        chat = bool(self._prompter and self._prompter.chat)
+        scorer = OptionScorer(
+            self.name, self._model, self._tokenizer, self._ends, self._pad, self._device, chat
+        )
+        with watch_memory(self.name, prompts):
+            return [
+                reply if reply is not None else self._no_numbers()
+                for reply in scorer.choose(prompts, choices)
+            ]
 
     def _reply(
         self,

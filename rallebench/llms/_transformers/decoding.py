@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,9 @@ from transformers import (
     TopPLogitsWarper,
 )
 
+from rallebench.checkpoints.failures import is_out_of_memory
+from rallebench.core.errors import BackendMemoryError
+from rallebench.core.memory import release
 from rallebench.core.thinking import thought_marks
 from rallebench.llms import LOWEST_LOGPROB
 from rallebench.llms._stops import cut_at
@@ -55,6 +59,37 @@ def decoder(tokenizer: Any) -> Decode:
         return str(decode(kept_tokens, skip_special_tokens=False))
 
     return decode_marked
+
+
+def pad_rows(
+    rows: Sequence[Sequence[int]], pad: int, device: str, *, right: bool
+) -> tuple[Any, Any]:
+    """Return int64 tokens and mask (rows, longest), padded on the left, or for an encoder on the right."""
+    width = max(map(len, rows))
+    ids = torch.full((len(rows), width), pad)
+    mask = torch.zeros((len(rows), width), dtype=torch.int64)
+    for row, tokens in enumerate(rows):
+        where = slice(len(tokens)) if right else slice(width - len(tokens), width)
+        ids[row, where] = torch.tensor(tokens)
+        mask[row, where] = 1
+    return ids.to(device), mask.to(device)
+
+
+@contextmanager
+def watch_memory(name: str, prompts: Sequence[PreparedPrompt]) -> Iterator[None]:
+    """Raise BackendMemoryError for a batch of prompts that does not fit."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        error.with_traceback(None)  # its frames hold the batch
+        release()
+        longest = max(len(prompt.tokens) for prompt in prompts)
+        raise BackendMemoryError(
+            f"{name!r} ran out of memory with {len(prompts)} prompts of up to {longest} tokens; use a smaller batch size, "
+            "shorter prompts, or quantization 4bit."
+        ) from None
 
 
 def processors(
