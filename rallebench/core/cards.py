@@ -12,12 +12,18 @@ NEEDS = {
     "provenance": "gold pages",
     "required": "required answers",
     "unanswerable": "unanswerable questions",
+    "claims": "gold claims",
 }
 CLUSTERS = (
     "questions that share gold pages count as one article, else those of one group field, else each question; fewer than 5 have no interval, "
     "and the report says how many there are and whether one holds over half of the questions"
 )
-TOOLS = {"encoder": "an encoder", "model": "a model", "judge": "a language model"}
+TOOLS = {
+    "encoder": "an encoder",
+    "model": "a model",
+    "judge": "a language model",
+    "checker": "a support model",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
+from rallebench.core.support import AnswerSupport
 from rallebench.core.types import Episode, Example, Flow, Json
 
 Values = Mapping[str, "float | None"]
@@ -38,10 +39,11 @@ class Pair(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class ScoreRow:
     """The scores of one answer. ``values``: column → value; an absent column is not scored. ``notes``: column → remark,
-    such as the reason for a missing score."""
+    such as the reason for a missing score. ``support``: the support of the answer's sentences, if it was checked."""
 
     values: Values
     notes: Mapping[str, str] = field(default_factory=dict)
+    support: AnswerSupport | None = None
 
 
 class Scorer(Protocol):

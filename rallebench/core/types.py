@@ -70,6 +70,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class GoldClaim:
+    """A statement that a right answer makes: ALCE's claim, a nugget. ``vital``: False for one that may be left out."""
+
+    text: str
+    vital: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class Gold:
     """The gold of a question, for the scorer only.
 
@@ -78,7 +86,7 @@ class Gold:
     ``reference``: a long text (CRUD-RAG, judges). ``passages``: like ``provenance``, with passage ids, if the gold names
     passages. ``grades``: page id → degree of relevance, if it is not 1; a page with a grade of 0 or less was judged, but
     is not a gold page. ``unanswerable``: True if no answer is right, so that an answer should decline; without it and
-    without ``answers``, the right answer is unknown.
+    without ``answers``, the right answer is unknown. ``claims``: the statements of a right answer.
     """
 
     answers: tuple[str, ...] = ()
@@ -89,6 +97,7 @@ class Gold:
     passages: tuple[frozenset[str], ...] = ()
     grades: Mapping[str, float] = field(default_factory=dict)
     unanswerable: bool = False
+    claims: tuple[GoldClaim, ...] = ()
 
     @property
     def page_grades(self) -> dict[str, float]:

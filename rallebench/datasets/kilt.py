@@ -27,7 +27,7 @@ from rallebench.core.declining import UNANSWERABLE
 from rallebench.core.errors import BadFileError
 from rallebench.core.json_lists import find_rows
 from rallebench.core.sources import Problems, Source, has_suffix, stamps
-from rallebench.core.types import Example, Gold, Json, Question
+from rallebench.core.types import Example, Gold, GoldClaim, Json, Question
 from rallebench.datasets import DATASETS, Record
 from rallebench.datasets._values import is_empty
 from rallebench.datasets.fields import GOLD, RowOfFields, normal
@@ -179,6 +179,7 @@ def read_gold(record: Json, where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) 
     title ('' if missing) of every page in order. ``passages``: the sets of ``doc_id``, which RaLLe and others add to
     KILT's fields. ``grades``: a page's ``relevance``, which BEIR's judgements add, if it is a number; a page with a
     relevance of 0 or less is judged but not gold. ``required``: see ``_read_required``. ``unanswerable``: see ``read_unanswerable``.
+    ``claims``: see ``_read_claims``.
     """
     elements = read_output(record, where)
     listed = [read_provenance(element, where) for element in elements]
@@ -204,6 +205,7 @@ def read_gold(record: Json, where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) 
         passages=tuple(frozenset(ids) for ids in passages if ids),
         grades=grades,
         unanswerable=read_unanswerable(record, where),
+        claims=_read_claims(record, where),
     )
 
 
@@ -227,6 +229,30 @@ def _read_required(record: Json, where: str) -> tuple[tuple[str, ...], ...]:
         tuple(dict.fromkeys(text.strip() for text in group if text.strip())) for group in groups
     )
     return tuple(group for group in distinct if group)
+
+
+def _read_claims(record: Json, where: str) -> tuple[GoldClaim, ...]:
+    """Return the claims of a right answer: ALCE's or RAGChecker's ``claims``, or ``nuggets`` with an ``importance`` (vital,
+    okay).
+
+    A claim is a text, the parts of one in a list, or an object with ``text``. Values of these fields that are no lists mean
+    something else. Raises BadFileError for other items of a list.
+    """
+    listed = record.get("claims") or record.get("nuggets") or record.get("gt_answer_claims")
+    claims: list[GoldClaim] = []
+    for item in listed if isinstance(listed, list) else ():
+        text = item.get("text") if isinstance(item, dict) else item
+        if isinstance(text, list) and all(isinstance(part, str) for part in text):
+            text = " ".join(text)
+        if not isinstance(text, str):
+            raise BadFileError(
+                f"{where}: an item of 'claims' is {_kind(item)}; give texts, or objects with a text and an importance (vital or "
+                "okay)."
+            )
+        importance = item.get("importance") if isinstance(item, dict) else None
+        if text.strip():
+            claims.append(GoldClaim(text.strip(), importance != "okay"))
+    return tuple(dict.fromkeys(claims))
 
 
 def read_unanswerable(record: Json, where: str) -> bool:

@@ -44,18 +44,19 @@ DEFAULT_METRICS = (
 
 OF_REQUIRED = ("str_em", "str_hit", "list_f1")
 """Further default metrics of a dataset with required answers."""
-GOLD = ("answers", "provenance", "required", UNANSWERABLE)
+GOLD = ("answers", "provenance", "required", UNANSWERABLE, "claims")
 """Parts of the gold that metrics need."""
 
 
 def has_gold(examples: Iterable[Example]) -> dict[str, int]:
-    """Return the number of examples with ``answers``, ``provenance`` and ``required`` answers, and of ``unanswerable`` ones."""
+    """Return the number of examples with ``answers``, ``provenance`` ``required`` answers and ``claims``, and of ``unanswerable`` ones."""
     count = Counter[str]()
     for example in examples:
         count["answers"] += bool(example.gold.answers)
         count["provenance"] += any(example.gold.provenance)
         count["required"] += bool(example.gold.required)
         count[UNANSWERABLE] += example.gold.unanswerable
+        count["claims"] += bool(example.gold.claims)
     return {part: count[part] for part in GOLD}
 
 

@@ -26,6 +26,7 @@ from rallebench.core.report import (
     RunReport,
 )
 from rallebench.core.scoring import Judgements, Pair, ScoreColumn, Scorer, ScoreRow
+from rallebench.core.support import AnswerSupport
 from rallebench.core.types import Episode, Example, Json, Question, Score
 from rallebench.datasets.kilt import read_gold, record_id
 from rallebench.engine.clusters import (
@@ -47,6 +48,7 @@ from rallebench.engine.repeats import (
 from rallebench.engine.run_files import RunDescription
 from rallebench.engine.statistics import means
 from rallebench.engine.store import COSTS, Answers, RunFolder
+from rallebench.engine.support_file import write_support
 from rallebench.metrics import METRICS, metric
 from rallebench.metrics.recorded import IMPORTED
 from rallebench.metrics.scorers import metric_scorers
@@ -57,13 +59,15 @@ class ScoreSeries:
     """A column of scores over questions, in their order.
 
     ``values``: None is *not scored*; ``notes``: the reason or another remark, '' without one. ``corpus_level``: the score
-    over all scored answers at once, such as corpus BLEU (not a mean); None for a metric without such a score.
+    over all scored answers at once, such as corpus BLEU (not a mean); None for a metric without such a score. ``support``:
+    of each checked answer, in the first column of a scorer that checks them.
     """
 
     column: ScoreColumn
     values: tuple[float | None, ...]
     notes: tuple[str, ...]
     corpus_level: float | None = None
+    support: tuple[AnswerSupport, ...] = ()
 
 
 UNSCORED = ScoreRow({})
@@ -90,11 +94,13 @@ def score_pairs(
         figures = scorer.corpus_level(scored) if scored else {}
         rest = iter(rows)
         every = [UNSCORED if error else next(rest) for error in errors]
+        support = tuple(row.support for row in rows if row.support)
         for column in scorer.columns:
             name = column.name
             values = tuple([row.values.get(name) for row in every])
             notes = tuple([error or row.notes.get(name, "") for error, row in zip(errors, every)])
-            series[name] = ScoreSeries(column, values, notes, figures.get(name))
+            series[name] = ScoreSeries(column, values, notes, figures.get(name), support)
+            support = ()
     return series
 
 
@@ -149,8 +155,9 @@ def make_report(
     answers: Answers,
     names: Sequence[str],
     repeats: Repeats = (),
-) -> tuple[RunReport, list[Score]]:
-    """The report of all answers so far, with the scores of the first repeat. ``repeats``: the scores of the others."""
+) -> tuple[RunReport, list[Score], list[AnswerSupport]]:
+    """The report of all answers so far, with the scores of the first repeat and the support of its answers. ``repeats``:
+    the scores of the others."""
     episodes = answers.episodes
     answered = [example for example in examples if example.question.qid in episodes]
     pairs = [Pair(example, episodes[example.question.qid]) for example in answered]
@@ -200,7 +207,8 @@ def make_report(
         unanswerable=sum(example.gold.unanswerable for example in answered),
         scored_with=__version__,
     )
-    return report, _flatten_scores(pairs, scored)
+    support = [of_answer for series in scored.values() for of_answer in series.support]
+    return report, _flatten_scores(pairs, scored), support
 
 
 def _headline(scored: Sequence[str], examples: Sequence[Example]) -> str:
@@ -252,11 +260,13 @@ def _not_scored(scored: Mapping[str, ScoreSeries]) -> dict[str, str]:
 @dataclass(frozen=True, slots=True)
 class OwnScores:
     """The scores by a run's own scorers. ``values``: column → question id → value, for questions that did not fail, in the
-    order asked; ``means``: of all columns over the same questions, clustered by the articles of the examples."""
+    order asked; ``means``: of all columns over the same questions, clustered by the articles of the examples;
+    ``support``: of the answers that a scorer checked."""
 
     columns: tuple[ScoreColumn, ...]
     values: Mapping[str, Mapping[str, float | None]]
     means: Mapping[str, Estimate]
+    support: tuple[AnswerSupport, ...] = ()
 
 
 def own_scores(
@@ -286,6 +296,7 @@ def own_scores(
         tuple(series.column for series in scored.values()),
         {name: dict(zip(qids, series.values)) for name, series in scored.items()},
         intervals,
+        tuple(of_answer for series in scored.values() for of_answer in series.support),
     )
 
 
@@ -312,14 +323,14 @@ def score_run(
     answers: Answers | None = None,
     options: RepeatOptions = ONCE,
 ) -> RunReport:
-    """Score all stored answers, write ``scores.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
+    """Score all stored answers, write ``scores.jsonl``, ``support.jsonl``, ``costs.jsonl`` and ``report.json``, return the report.
 
     ``scorers`` score ``own_examples``, with gold that may hold more than the records. ``judges``: their passes, for the
     report. ``answers``: the folder's, if already read. ``options``: the requested repeats.
     """
     answers = answers or folder.answers()
     episodes, repeats = answers.episodes, read_repeats(folder)
-    report, scores = make_report(folder, stored_examples(folder), answers, names, repeats)
+    report, scores, support = make_report(folder, stored_examples(folder), answers, names, repeats)
     rule = folder.description().stopping
     own = own_scores(scorers, own_examples, episodes, judgements, repeats, rule)
     results = (ColumnResult(column, own.means[column.name], True) for column in own.columns)
@@ -339,6 +350,7 @@ def score_run(
     spread = repeat_report(columns, repeats, options, earlier.repeats, failed)
     report = replace(report, repeats=spread, decided=earlier.decided)
     folder.write_scores(scores)
+    write_support(folder, [*support, *own.support])
     known = (e for e in episodes.values() if e.workflow != IMPORTED)
     write_text(folder.path / COSTS, json_lines(question_cost(e, prices).to_json() for e in known))
     folder.write_report(report)

@@ -2,7 +2,7 @@
 
 ``run.json`` specification, fingerprints, versions · ``questions.jsonl`` the records asked ·
 ``episodes.jsonl`` a line per attempt, the last line of a question counts ·
-``scores.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` the progress, for other
+``scores.jsonl``, ``support.jsonl``, ``costs.jsonl``, ``report.json`` a second pass · ``state.json`` the progress, for other
 processes · ``title.json`` and ``marks.json`` the user's title, tags and note · RaLLe's own files (``ralle_files``).
 Nothing is ever deleted.
 """

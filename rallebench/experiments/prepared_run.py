@@ -22,7 +22,7 @@ from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
 from rallebench.engine.metric_choice import choose_metrics
 from rallebench.engine.store import RunFolder, checked_run_name
-from rallebench.metrics.judges import check_sources, split_judges
+from rallebench.metrics.judge_scorers import check_sources, split_judges
 from rallebench.workspace.checking import check_flow
 from rallebench.workspace.coverage import MOST_PASSAGES, coverage
 from rallebench.workspace.paths import WorkspaceFolder

@@ -22,6 +22,7 @@ from rallebench.core.registry import Entry, Registry
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Episode, Example, Flow, Gold, Json
 from rallebench.metrics._card import make_card
+from rallebench.metrics._options import names_language_model
 
 Metric = Callable[[Episode, Gold], "float | None"]
 
@@ -132,13 +133,16 @@ class Metrics(Registry[Callable[..., Any]]):
         return self.register(name, judge=judge, **{**own, **traits})
 
     def is_judge(self, name: str) -> bool:
-        """Return whether a name, with or without a model, is that of a judge."""
-        base = name.partition(":")[0].strip()
-        return base in self and self.listing(base).traits.get("tool") == "judge"
+        """Return whether a name is that of a judge, with or without a model, or of a support metric by a language model."""
+        base, _, option = name.partition(":")
+        tool = self.listing(base.strip()).traits.get("tool") if base.strip() in self else ""
+        return tool == "judge" or (tool == "checker" and names_language_model(option))
 
     def find_judge(self, column: str) -> Entry[Callable[..., Any]] | None:
         """Return the judge of a column ``NAME:MODEL``; None for any other column."""
         base, colon, _ = column.partition(":")
+        if colon and self.is_judge(column) and self.listing(base).traits.get("tool") == "checker":
+            return self.entry(base)
         judges = (self.entry(name) for name in self.judge_names() if colon)
         return next(
             (j for j in judges if base in {c.name for c in j.traits["judge"].columns}), None
@@ -190,7 +194,8 @@ METRICS = Metrics(
         "over_all": "(pairs, option) → (counts of each answer, sum of counts → score over all answers)",
         "batch": "all answers at once, see register_batch",
         "judge": "JudgeTraits, see register_judge",
-        "tool": 'required model: "encoder", "model" or "judge"',
+        "tool": 'required model: "encoder", "model", "judge" or "checker"',
+        "support": "SupportTraits, see support/measures.register_support",
         "wants": 'description of the required gold if needs says too little: "gold passages"',
         "k": "the cut-off, for a member of a family",
     },

@@ -15,7 +15,7 @@ from rallebench.core.types import Episode, Gold
 from rallebench.metrics import Counted, metric, read_card
 from rallebench.metrics.recorded import IMPORTED, RunEvidence, missing_evidence
 
-_ALONE = frozenset({"batch", "over_all"})
+_ALONE = frozenset({"batch", "over_all", "support"})
 """Traits of a metric that needs a scorer of its own."""
 
 
@@ -27,8 +27,24 @@ def metric_scorers(names: Sequence[str]) -> tuple[Scorer, ...]:
     """
     entries = list({entry.name: entry for entry in map(metric, names)}.values())
     together = tuple(entry for entry in entries if _ALONE.isdisjoint(entry.traits))
-    alone = ((entry,) for entry in entries if not _ALONE.isdisjoint(entry.traits))
-    return tuple(MetricScorer(group) for group in (together, *alone) if group)
+    alone = (
+        (entry,)
+        for entry in entries
+        if not _ALONE.isdisjoint(entry.traits) and "support" not in entry.traits
+    )
+    by_model: dict[str, list[Entry[Any]]] = {}
+    for entry in entries:
+        if "support" in entry.traits:
+            by_model.setdefault(entry.traits.get("chosen", ""), []).append(entry)
+    plain = (MetricScorer(group) for group in (together, *alone) if group)
+    return (*plain, *(_support_scorer(group, model) for model, group in by_model.items()))
+
+
+def _support_scorer(entries: Sequence[Entry[Any]], model: str) -> Scorer:
+    """The scorer of the support metrics of one model, which share a matrix."""
+    from rallebench.metrics.support.scorer import SupportScorer  # not needed by a list of metrics
+
+    return SupportScorer(tuple(entries), model)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal
 
 from rallebench.core.answers import find_answers
+from rallebench.core.citing import MARK, marks_inside, parse_numbers
 from rallebench.core.text import CJK_CHARACTER, sentences, tokenize
 from rallebench.core.types import Hit
 from rallebench.reader import sentence_read
@@ -32,9 +33,7 @@ SUPPORT, LEAST = 2 / 3, 3
 MAX_SENTENCE_CHARACTERS = 400
 """In characters. Longer sentences are not searched for word by word."""
 
-_MARK = re.compile(r"\s?[\[【](\d{1,2}(?:\s*[,，、;–-]\s*\d{1,2})*)[\]】](?!\()")
 _NAME = re.compile(r"\b[A-Z][^\W\d_]*")
-_BEHIND = re.compile(r"([.!?。！？]+[\"'”’)\]」』]*)((?:\s*[\[【]\d[\d\s,，、;–-]*[\]】](?!\())+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,7 @@ def cite_sentences(
     if copies and (places := _places(sentence_read(note), hits)) and len(sentences(whole)) == 1:
         number, *place = places[0]
         return (CitedSentence(answer, (Citation(number, "read", (place[0], place[1])),)),)
-    moved = _BEHIND.sub(lambda match: f"{match[2]}{match[1]}", answer)
-    parts = [_cite_sentence(text, hits) for text in sentences(moved)]
+    parts = [_cite_sentence(text, hits) for text in sentences(marks_inside(answer))]
     if not copies:
         return tuple(parts)
     quoted = (
@@ -87,13 +85,13 @@ def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
     numbers: list[int] = []
 
     def collect(match: re.Match[str]) -> str:
-        named = _numbers(match[1])
+        named = parse_numbers(match[1])
         if not all(1 <= number <= len(hits) for number in named):
             return match[0]  # the number belongs to no passage
         numbers.extend(named)
         return ""
 
-    plain = _MARK.sub(collect, text)
+    plain = MARK.sub(collect, text)
     if numbers:
         places = ((n, _support(plain, hits[n - 1], 1)[1]) for n in dict.fromkeys(numbers))
         return CitedSentence(plain, tuple(Citation(n, "cited", place) for n, place in places))
@@ -106,19 +104,6 @@ def _cite_sentence(text: str, hits: Sequence[Hit]) -> CitedSentence:
     scores = [(*_support(plain, hit), -n) for n, hit in enumerate(hits, 1)]
     score, place, n = max(scores, key=lambda score: (score[0], score[2]), default=(0.0, None, 0))
     return CitedSentence(plain, (Citation(-n, "similar", place),) if score >= SUPPORT else ())
-
-
-def _numbers(mark: str) -> list[int]:
-    """Parse the numbers in a citation mark, expanding ranges.
-
-    >>> _numbers("1, 3-5")
-    [1, 3, 4, 5]
-    """
-    numbers: list[int] = []
-    for part in re.split(r"[,，、;]", mark):
-        ends = [int(end) for end in re.split(r"[–-]", part)]
-        numbers += range(ends[0], ends[-1] + 1)
-    return numbers
 
 
 def _places(words: str, hits: Sequence[Hit]) -> list[tuple[int, int, int]]:

@@ -22,7 +22,7 @@ from rallebench.engine.run_marks import RunMarks, checked_note, checked_tags, wr
 from rallebench.engine.score import stored_examples
 from rallebench.engine.store import LONGEST_TITLE, RUN, RunFolder, list_runs
 from rallebench.experiments.prepared_run import prepare_run
-from rallebench.metrics.judges import check_sources, split_judges
+from rallebench.metrics.judge_scorers import check_sources, split_judges
 from rallebench.services.context import EngineContext, EngineParts
 from rallebench.services.jobs import Job, JobManager
 from rallebench.services.leases import Lease

@@ -9,6 +9,7 @@ from rallebench.core.types import Episode, Example, Hit, Retrieve, Score
 from rallebench.engine.store import RunFolder
 from rallebench.views import run_questions
 from rallebench.views.run_questions import TODO
+from rallebench.views.support import ShownSupport, answer_support
 from rallebench.views.verdicts import Verdict, stage_verdict, verdict
 from rallebench.workspace.paths import WorkspaceFolder
 
@@ -18,12 +19,14 @@ SHOWN_ELSEWHERE = frozenset({"em", "f1", "seconds", "prompt_tokens", "completion
 
 @dataclass(frozen=True, slots=True)
 class QuestionTrace:
-    """``episode``, ``verdict``: None before the question is answered. ``scores``: those besides the main numbers."""
+    """``episode``, ``verdict``: None before the question is answered. ``scores``: those besides the main numbers.
+    ``support``: of the answer's sentences, by each model that checked them."""
 
     example: Example
     episode: Episode | None = None
     verdict: Verdict | None = None
     scores: tuple[Score, ...] = ()
+    support: tuple[ShownSupport, ...] = ()
 
 
 def run_trace(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> QuestionTrace:
@@ -39,7 +42,9 @@ def run_trace(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> QuestionT
     else:
         judged = verdict(workspace, example, episode, hits)
     scores = [score for score in run.own_scores(qid) if score.qid == qid]
-    return QuestionTrace(example, episode, judged, beside_main(scores))
+    return QuestionTrace(
+        example, episode, judged, beside_main(scores), answer_support(run, episode)
+    )
 
 
 def variant_trace(

@@ -20,6 +20,7 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._few import variant_of_door, window_sheet
 from rallebench.gui.places._few_table import VARIANT, Sheet
 from rallebench.gui.places._steps import TITLES, facts, folds, stations, verdict_box
+from rallebench.gui.places._support import support_folds
 from rallebench.render.numbers import text
 from rallebench.views import run_list, run_questions, run_views
 from rallebench.views.run_views import OpenRun
@@ -168,6 +169,7 @@ def trace_html(page: Page, trace: QuestionTrace) -> Markup:
         parts += verdict_box(
             judged.kind, TITLES[judged.kind], example.gold, episode.answer, episode.error, *below
         )
+        parts += support_folds(trace.support)
         parts += folds(episode.steps, example.gold, answer=episode.answer)
     parts += html.note(example.question.qid)
     if example.record:

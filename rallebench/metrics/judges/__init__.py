@@ -8,13 +8,13 @@ holds the parsed values, and the episode's answer is that judgement as JSON, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from rallebench.core.errors import UsageError
 from rallebench.core.prompts import prompt_text
-from rallebench.core.scoring import Pair, ScoreColumn, Scorer, ScoreRow, Values
+from rallebench.core.scoring import Pair, ScoreColumn, ScoreRow, Values
 from rallebench.core.text import strip_brackets
 from rallebench.core.types import Episode, Example, Flow, Json, Outcome
 from rallebench.metrics import METRICS, JudgeTraits
@@ -156,30 +156,6 @@ class JudgeScorer:
 
 MarkOf = Callable[[str], str]
 """A language model's name → digest of its settings. Raises NotFoundError."""
-
-
-def split_judges(
-    names: Sequence[str], mark_of: MarkOf
-) -> tuple[tuple[str, ...], tuple[Scorer, ...]]:
-    """Split names into metrics and judges. Raises UsageError for a judge without a known model."""
-    judges = (judge_named(name, mark_of) for name in names if METRICS.is_judge(name))
-    return (
-        tuple(name for name in names if not METRICS.is_judge(name)),
-        tuple(dict.fromkeys(judges)),
-    )
-
-
-def check_sources(judges: Sequence[Scorer], examples: Iterable[Example], dataset: str) -> None:
-    """Raise UsageError for a judge that has nothing to judge by in any example."""
-    pairs = [
-        Pair(example, Episode(example.question.qid, "", (), Outcome(""))) for example in examples
-    ]
-    for judge in judges:
-        if all(judge.flow(pair) is None for pair in pairs):
-            wants = METRICS.entry(judge.name.partition(":")[0]).traits["wants"]
-            raise UsageError(
-                f"{judge.name} judges by {wants}; {dataset} has none. Remove that judge or choose another dataset."
-            )
 
 
 def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) -> JudgeScorer:
