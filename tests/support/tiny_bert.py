@@ -106,7 +106,10 @@ CROSS_WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *CROSS_TEXT.split()]
 
 
 def save_cross_encoder(
-    folder: Path, labels: int = 1, kind: str = "BertForSequenceClassification"
+    folder: Path,
+    labels: int = 1,
+    kind: str = "BertForSequenceClassification",
+    positions: int = 64,
 ) -> Path:
     """Write a two-layer BERT with its word-level tokenizer; it gives ``labels`` numbers for a pair of texts."""
     import torch
@@ -131,7 +134,7 @@ def save_cross_encoder(
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
-        max_position_embeddings=64,
+        max_position_embeddings=positions,
         num_labels=labels,
         initializer_range=0.5,
     )

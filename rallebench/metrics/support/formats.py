@@ -7,7 +7,7 @@ from typing import Any
 
 from rallebench.core.support import AnswerClaim, Premise
 from rallebench.core.types import Passage
-from rallebench.metrics.support.models import HHEM, LETTUCEDETECT, MINICHECK, TRUE
+from rallebench.metrics.support.models import AUTOAIS, HHEM, LETTUCEDETECT, MINICHECK
 
 Layout = Callable[[Sequence[str], AnswerClaim], tuple[str, "str | None"]]
 """Texts of the passages, and a claim → the model's one or two texts."""
@@ -47,7 +47,7 @@ def choose_layout(kind: str, *, writes: bool, end: str) -> Layout:
     if kind == MINICHECK:
         start = "predict: " if writes else ""
         return lambda texts, claim: (f"{start}{chr(10).join(texts)}{end}{claim.statement}", None)
-    if kind == TRUE:
+    if kind == AUTOAIS:
         return lambda texts, claim: (
             f"premise: {chr(10).join(texts)} hypothesis: {claim.statement}",
             None,

@@ -5,7 +5,7 @@ format                  kind of model                               published ex
 ======================  ==========================================  =======================================
 nli                     sequence classification of (passage, claim) NLI models, cross-encoders, HHEM-1.0
 minicheck               sequence classification or T5               MiniCheck, arXiv:2404.10774
-true                    T5 that writes 1 or 0                       TRUE, arXiv:2204.04991, which ALCE uses
+autoais                 T5 that writes 1 or 0                       TRUE, arXiv:2204.04991, as in ALCE
 lettucedetect           token classification                        LettuceDetect, arXiv:2502.17125
 hhem                    T5 encoder, first token                     HHEM-2.1-Open
 ======================  ==========================================  =======================================
@@ -27,10 +27,10 @@ from rallebench.core.files import read_object
 from rallebench.core.settings import check_values, dataclass_form, declare, parse_settings
 from rallebench.core.types import Json
 
-NLI, MINICHECK, TRUE, LETTUCEDETECT, HHEM = FORMATS = (
+NLI, MINICHECK, AUTOAIS, LETTUCEDETECT, HHEM = FORMATS = (
     "nli",
     "minicheck",
-    "true",
+    "autoais",
     "lettucedetect",
     "hhem",
 )
@@ -171,16 +171,16 @@ def _choose_format(model: str, requested: str, architecture: str, config: Json) 
 
 
 def _name_t5(model: str, requested: str, config: Json) -> tuple[str, ...]:
-    if requested in (MINICHECK, TRUE):
-        return (MINICHECK, TRUE)
+    if requested in (MINICHECK, AUTOAIS):
+        return (MINICHECK, AUTOAIS)
     known = f"{Path(model).name} {config.get('_name_or_path', '')}".lower()
     if "minicheck" in known:
-        return (MINICHECK, TRUE)
+        return (MINICHECK, AUTOAIS)
     if "true_nli" in known or "true-nli" in known:
-        return (TRUE, MINICHECK)
+        return (AUTOAIS, MINICHECK)
     raise UsageError(
         f"{model} writes text, and its config.json does not say how it reads passage and claim; name its format, as in "
-        f"{model}?format=minicheck or {model}?format=true."
+        f"{model}?format=minicheck or {model}?format=autoais."
     )
 
 
