@@ -36,8 +36,8 @@ def test_an_open_tab_sees_a_killed_import_through_its_restart(
 ) -> None:
     folder = tmp_path / "seas"
     folder.mkdir()
-    for number in range(60):
-        text = "\n\n".join(SENTENCE.format(f"{number}-{n}") * 8 for n in range(8))
+    for number in range(16):
+        text = "\n\n".join(SENTENCE.format(f"{number}-{n}") * 8 for n in range(4))
         (folder / f"sea{number}.md").write_text(f"# Sea {number}\n\n{text}\n")
     with visiting(browser, app.url, "#/data/list") as tab:
         says(tab, "#data-datasets", "100.0 %")
@@ -62,6 +62,7 @@ def test_an_open_tab_sees_a_killed_import_through_its_restart(
 def test_the_edited_chain_of_a_tab_outlives_the_program(browser: Any, app: App) -> None:
     with visiting(browser, app.url, "#/build/one") as tab:
         says(tab, "#v-build-one", "Generate")
+        tab.click("#act-0 summary")
         tab.locator("#chain-form [name=a0_k]").fill("3")
         tab.keyboard.press("Tab")
         tab.wait_for_function("localStorage.getItem('rb-draft')")
