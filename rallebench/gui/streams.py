@@ -16,6 +16,9 @@ from rallebench.services.jobs import start_thread
 PACE = 0.08
 """Seconds between two patches of a stream, because redrawing a page is slow."""
 
+FIRST = 0.02
+"""Seconds that the first patch of a stream waits for the end, so that an answer from the cache is drawn once."""
+
 PATIENCE = 2.0
 """Seconds before a request to a silent stream is answered with its ``meanwhile``."""
 
@@ -35,6 +38,7 @@ class PatchStream:
         self._hang_up = Stop()
         self._waits: list[Callable[[], object]] = []
         self._waited = False
+        self._pace = FIRST
 
     @property
     def over(self) -> bool:
@@ -66,9 +70,8 @@ class PatchStream:
             waited, self._waited = self._waited, False
             if not waited:
                 self._change.wait_for(lambda: self._waiting or self._ended, PATIENCE)
-            if not waited and not self._ended:
-                self._change.wait_for(lambda: self._ended, PACE)
-            patch, self._waiting = self._waiting, Patch()
+                self._change.wait_for(lambda: self._ended, self._pace)
+            patch, self._waiting, self._pace = self._waiting, Patch(), PACE
             if self._ended:
                 return replace(patch, over=True)
             return patch or self._meanwhile(False)
@@ -81,16 +84,21 @@ class PatchStream:
             with suppress(RuntimeError):  # the page was closed in the meantime
                 loop.call_soon_threadsafe(news.set)
 
+        async def until(condition: Callable[[], object]) -> None:
+            while not condition():
+                await news.wait()
+                news.clear()
+
         with self._change:
-            if self._waiting or self._ended:
-                news.set()
             self._waits.append(wake)
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(news.wait(), PATIENCE)
+        for condition, seconds in (
+            (lambda: self._waiting or self._ended, PATIENCE),
+            (lambda: self._ended, self._pace),
+        ):
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(until(condition), seconds)
         with self._change:
             self._waits.remove(wake)
-        if not self._ended:
-            await asyncio.sleep(PACE)
         self._waited = True
 
     def _tell(self) -> None:

@@ -16,7 +16,7 @@ from rallebench.chains.ralle import Experiment, experiment_from_json, load_chain
 from rallebench.core.entries import Combination, LLMEntry, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, RalleError, UsageError
 from rallebench.core.files import read_json, sha256_file
-from rallebench.core.own_folders import list_files
+from rallebench.core.own_folders import is_listed, list_files
 from rallebench.core.prompts import prompts_folder
 from rallebench.core.registry import unknown
 from rallebench.core.runs import DatasetRef
@@ -108,19 +108,28 @@ class WorkspaceFolder:
 
     def dataset(self, reference: str) -> tuple[str, Path]:
         """Return name and path of a dataset that is given as a name or a path."""
-        known = self.dataset_paths()
-        if reference in known:
-            return reference, known[reference]
+        if file := self._known_dataset(reference):
+            return reference, file
         path = _path(reference, "dataset")
         if os.path.isfile(path):
             return re.sub(r"\.(json|csv|tsv).*", "", path.name), path.resolve()
         if os.path.isdir(path) and (dataset_form(path) != DEFAULT or table_files(path)):
             return path.resolve().name, path.resolve()
         if path.suffix or "/" in reference or os.path.isdir(path):
-            raise NotFoundError(
-                f"{reference} is not a file of questions. Known datasets: {', '.join(known)}."
-            )
-        raise NotFoundError(unknown("dataset", reference, list(known)))
+            known = ", ".join(self.dataset_paths())
+            raise NotFoundError(f"{reference} is not a file of questions. Known datasets: {known}.")
+        raise NotFoundError(unknown("dataset", reference, list(self.dataset_paths())))
+
+    def _known_dataset(self, name: str) -> Path | None:
+        """Return the file of ``dataset_paths`` of that name, without listing the others: a click needs it many times."""
+        base = {**self.base.develop, **self.base.test} if self.base else {}
+        if name in base:
+            return base[name]
+        if not name or name.startswith(".") or "\0" in name or os.path.basename(name) != name:
+            return None
+        own = (self.path / "datasets" / file for file in with_packed(f"{name}.jsonl"))
+        files = (*own, STARTER / "questions" / f"{name}.jsonl")
+        return next((file for file in files if is_listed(file)), None)
 
     def questions(self, reference: str) -> tuple[Example, ...]:
         """The examples of a dataset, read once per version of its file. Raises BadFileError."""
@@ -130,7 +139,7 @@ class WorkspaceFolder:
     def dataset_ref(self, reference: str) -> DatasetRef:
         """Return a dataset as recorded by a run. For a folder the records count, not its files."""
         name, path = self.dataset(reference)
-        file = "" if reference in self.dataset_paths() else str(path)
+        file = "" if self._known_dataset(reference) else str(path)
         return DatasetRef(name, file, sha256_file(path) if path.is_file() else "")
 
     def data(self, reference: str, what: str, setting: str = "data") -> Path:

@@ -124,6 +124,18 @@ def question(page: Page, bench: Bench) -> Markup:
     return question_html(example.question.text, below)
 
 
+def question_patch(page: Page, bench: Bench) -> Patch:
+    """Return a patch of the parts that another question changes. The fields of the chain stay, with what is typed there."""
+    parts: dict[str, str] = {
+        "build-question": question(page, bench),
+        "build-result": result_html(page, bench),
+    }
+    for index, state in enumerate(states(page, bench)):
+        line, out = action_parts(page, bench, index)
+        parts |= {f"gist-{index}": line, f"out-{index}": out, f"a{index}_state": state}
+    return Patch(parts, event=PageEvent("rb-fresh"))
+
+
 def chain_html(page: Page, bench: Bench, opened: int | None = None) -> Markup:
     """Draw all actions with their outputs."""
     count = len(bench.chain.actions)

@@ -12,7 +12,7 @@ from rallebench.gui import panels
 from rallebench.gui.addresses import QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
-from rallebench.gui.patches import NO_CHANGE, PageEvent, Patch
+from rallebench.gui.patches import NO_CHANGE, Patch
 from rallebench.gui.places import (
     _agent,
     _bench,
@@ -32,7 +32,7 @@ from rallebench.gui.places._execution import (
     run,
     run_action,
 )
-from rallebench.gui.places._one import chain_html, chain_patch, header, result_html, stale, view
+from rallebench.gui.places._one import chain_patch, header, stale, view
 from rallebench.gui.places._questions import list_parts, question_rows
 from rallebench.gui.places._template_states import states_patch
 from rallebench.views.chain_versions import is_saved
@@ -253,15 +253,9 @@ def opened_question(
     address = QuestionAddress(
         set=bench.dataset, **({"q": qid} if qid in ids else {"ask": qid})
     ).href
-    parts = Patch({"v-build-one": view(page, bench)})
-    if not redraw:
-        parts = Patch(
-            {
-                "build-question": _one.question(page, bench),
-                "chain-form": chain_html(page, bench),
-                "build-result": result_html(page, bench),
-            },
-            event=PageEvent("rb-fresh"),
-        )
+    if redraw:
+        parts = Patch({"v-build-one": view(page, bench)})
+    else:
+        parts = _one.question_patch(page, bench)
     yield parts | Patch(address=address)
     yield from execute(page, bench, event, heavy=False)

@@ -24,13 +24,20 @@ const windowed = list => {
     }
     (answer.rows || []).forEach((row, i) => have.set(chunk * CHUNK + i, row));
     drawn = '';
-    draw();
+    draw_soon();
   };
   const fetch_rows = chunk => {
     if (!asked.has(chunk)) asked.set(chunk, load(chunk));
     return asked.get(chunk);
   };
+  /* Once a frame: a list that is drawn reads the layout of the whole page. */
+  let planned = false;
+  const draw_soon = () => {
+    if (!planned) frame(draw);
+    planned = true;
+  };
   const draw = () => {
+    planned = false;
     if (!list.isConnected) return;
     const bottom = list.scrollTop + list.clientHeight;
     const first = Math.max(0, Math.floor(list.scrollTop / height) - 8);
@@ -78,9 +85,9 @@ const windowed = list => {
   list.redraw = () => {
     asked.clear();
     drawn = '';
-    draw();
+    draw_soon();
   };
-  list.onscroll = () => frame(draw);
+  list.onscroll = draw_soon;
   list.onclick = ev => {
     const r = ev.target.closest('.r');
     if (r && !ev.target.closest('a, button, input, summary')) {

@@ -74,6 +74,8 @@ const put_back = (el, texts) => {
     setTimeout(() => field.dispatchEvent(new Event('change', {bubbles: true})));
   }
 };
+/* Only elements that were scrolled are asked for their position, since each question costs a layout of the page. */
+document.addEventListener('scroll', ev => (ev.target._scrolled = true), {capture: true, passive: true});
 /* New HTML in an element; open folds, scroll positions, focus and selection stay. */
 const fill = (el, html) => {
   if (pressed?.isConnected && el !== pressed && el.contains(pressed)) {
@@ -91,7 +93,7 @@ const fill = (el, html) => {
   const range = selects ? [active.selectionStart, active.selectionEnd] : null;
   const typed = range ? active.value : null;
   const folds = new Map($$('details[id], details.menu', el).map(d => [identity(d), d.open]));
-  const scrolled = $$('[id]', el).filter(x => x.scrollTop);
+  const scrolled = $$('[id]', el).filter(x => x._scrolled && x.scrollTop);
   const scrolls = scrolled.map(x => [x.id, x.scrollTop]);
   const texts = unsent_texts(el);
   el.innerHTML = html;
@@ -134,7 +136,7 @@ const apply = (patch, place) => {
   }
   if (patch?.address) {
     const {trace} = rb.query(); // the drawer stays open beside a list that is filtered
-    history.replaceState(history.state, '', patch.address);
+    if (location.hash !== patch.address) history.replaceState(history.state, '', patch.address);
     if (trace) rb.set('trace', trace);
     show_view();
   }
