@@ -11,6 +11,7 @@ from rallebench.api.episodes import AskedEpisode, as_asked
 from rallebench.api.labels import LabelEditor
 from rallebench.api.listing import TableRepr
 from rallebench.api.wording import in_python
+from rallebench.core.audits import GraderAudit, GraderComparison
 from rallebench.core.corrections import LabelCorrection
 from rallebench.core.deciding import CONFIDENCE, MARGIN
 from rallebench.core.errors import UsageError
@@ -29,6 +30,7 @@ from rallebench.core.types import Chain
 from rallebench.render import html, text
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
+from rallebench.views.audits import PRECISION, audit_grader, compare_graders
 from rallebench.views.corrections import correct_runs
 from rallebench.views.gating import gate_runs
 from rallebench.views.run_results import (
@@ -137,6 +139,31 @@ class Run(TableRepr):
         """
         runs = [self._folder] if against is None else [against._folder, self._folder]
         return correct_runs(runs, grader)[-1]
+
+    @in_python
+    def audit(
+        self, grader: str = "", truth: str = "", *, precision: float = PRECISION, seed: int = 0
+    ) -> GraderAudit:
+        """Audit a grader: calibration, risk against coverage, and a threshold with a proved precision.
+
+        ``grader``: "confidence" (the model's own), a judge's column or a metric; by default the first of the run. ``truth``:
+        "labels", or a metric; by default the one that decides. Raises RalleError for a grader without a range.
+
+        >>> run.audit("confidence").parts[0].calibration.error  # doctest: +SKIP
+        ece 0.133 [0.058, 0.192], n = 222, 222 articles
+        """
+        workspace = self._bench().workspace
+        return audit_grader(workspace, self._folder, grader, truth, precision=precision, seed=seed)
+
+    @in_python
+    def compare_graders(self, first: str, second: str) -> GraderComparison:
+        """Return which of two graders agrees better with people's labels, paired by article. Raises RalleError for fewer than two
+        labels.
+
+        >>> run.compare_graders("my-judge.score", "f1").better  # doctest: +SKIP
+        'f1'
+        """
+        return compare_graders(self._folder, first, second)
 
     @in_python
     def episode(self, qid: str) -> AskedEpisode:

@@ -10,9 +10,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.analysis.measures import measure
-from rallebench.analysis.paired import compare, is_scored
-from rallebench.analysis.ranking import largest_watched, means_over, read_scores
+from rallebench.analysis.paired import compare
+from rallebench.analysis.ranking import largest_watched, means_over
 from rallebench.core.comparison import Measure
 from rallebench.core.corrections import Corrections, LabelCorrection
 from rallebench.core.errors import RalleError, UsageError
@@ -26,6 +25,7 @@ from rallebench.engine.label_corrected import LabelledScores
 from rallebench.engine.score import stored_examples
 from rallebench.engine.statistics import SHARE
 from rallebench.engine.store import RunFolder
+from rallebench.views.graders import find_grader, read_grades
 from rallebench.views.labels import disagreements, foreign_labels
 
 Floats = NDArray[np.float64]
@@ -63,17 +63,17 @@ def correct_runs(runs: Sequence[RunFolder], grader: str) -> tuple[LabelCorrectio
     """
     if len({run.name for run in runs}) < len(runs):
         raise UsageError("One run is named twice; name different runs.")
-    by = measure(grader, runs)
+    by = find_grader(grader, runs)
     graded = [read_graded(run, by) for run in runs]
     for answers in graded:
-        _check_labels(answers)
+        check_labelled(answers)
     first, *others = graded
     return *map(_mean, graded), *(_difference(first, other) for other in others)
 
 
 def compared_corrections(runs: Sequence[RunFolder], grader: str) -> Corrections:
     """Return the corrections of compared runs; none if one of them has no label, or if the grader has no range."""
-    by = measure(grader, runs)
+    by = find_grader(grader, runs)
     if None in by.bounds or not all(_is_labelled(run) for run in runs):
         return Corrections()
     try:
@@ -100,14 +100,7 @@ def _keys(run: RunFolder) -> dict[str, AnswerKey]:
 
 def read_graded(run: RunFolder, by: Measure) -> GradedAnswers:
     """Return the answers of a run with the scores of a grader and the labels. Raises UsageError for a grader without a range."""
-    low, high = by.bounds
-    read = read_scores(run, (by.name,))[by.name]
-    values = {qid: value for qid, value in read.items() if value is not None and is_scored(value)}
-    if low is None or high is None or any(not low <= x <= high for x in values.values()):
-        raise UsageError(
-            f"The values of {by.name!r} have no known lowest and highest, so labels cannot correct it; choose another metric."
-        )
-    down = by.higher_is_better is False
+    values = read_grades(run, by)
     keys, book = _keys(run), book_of_run(run)
     by_question = {qid: book.answer_labels(key) for qid, key in keys.items() if qid in values}
     graded = {qid: own for qid, labels in by_question.items() if (own := _worth(labels))}
@@ -115,11 +108,7 @@ def read_graded(run: RunFolder, by: Measure) -> GradedAnswers:
     return GradedAnswers(
         run,
         by,
-        {
-            qid: (high - x if down else x - low) / (high - low)
-            for qid, x in values.items()
-            if qid in keys
-        },
+        {qid: value for qid, value in values.items() if qid in keys},
         {qid: sum(own) / len(own) for qid, own in graded.items()},
         keys,
         find_clusters(stored_examples(run)).of,
@@ -135,7 +124,7 @@ def _worth(labels: Sequence[AnswerLabel]) -> list[float]:
     return [WORTH[label.grade] for label in labels if label.grade in WORTH]
 
 
-def _check_labels(answers: GradedAnswers) -> None:
+def check_labelled(answers: GradedAnswers) -> None:
     """Raise UsageError for fewer than two labels."""
     if len(answers.labels) > 1:
         return
@@ -156,7 +145,7 @@ def _check_labels(answers: GradedAnswers) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Split:
+class LabelSplit:
     """The questions with and without a label, the chances of each (None: equal), and notes."""
 
     labelled: tuple[str, ...]
@@ -184,7 +173,7 @@ def _mean(answers: GradedAnswers) -> LabelCorrection:
     mean = means_over(qids, {by.name: answers.scores}, clusters, SHARE, largest)[by.name]
     units = len({answers.clusters[qid] for qid in qids})
     raw = MetricEstimate(by.name, mean.value, mean.low, mean.high, mean.n, units=units)
-    split = _split([answers], set(answers.labels))
+    split = split_labelled([answers], set(answers.labels))
     return correct_mean(raw, answers.run.name, split.scores(answers), split.notes)
 
 
@@ -207,7 +196,7 @@ def _difference(first: GradedAnswers, second: GradedAnswers) -> LabelCorrection:
     raw = MetricEstimate(
         pair.metric, pair.difference, pair.low, pair.high, pair.n, units=units, note=pair.note
     )
-    split = _split([first, second], both)
+    split = split_labelled([first, second], both)
     runs = first.run.name, second.run.name
     corrected = correct_difference(
         raw, runs, split.scores(first), split.scores(second), split.notes
@@ -219,7 +208,7 @@ def _same(first: GradedAnswers, second: GradedAnswers, qid: str) -> bool:
     return qid in second.keys and first.keys[qid].question == second.keys[qid].question
 
 
-def _split(runs: Sequence[GradedAnswers], labelled: set[str]) -> _Split:
+def split_labelled(runs: Sequence[GradedAnswers], labelled: set[str]) -> LabelSplit:
     """Split the questions that all runs score. ``labelled``: the questions with a label in all runs.
 
     A sample that was planned for one of the runs gives the chances: then only its labels count.
@@ -250,7 +239,7 @@ def _split(runs: Sequence[GradedAnswers], labelled: set[str]) -> _Split:
     outside = tuple(qid for qid in qids if qid not in used)
     groups = _groups(runs, owner, qids, by_answer=bool(once))
     chances = _chances(owner, groups, inside, outside)
-    return _Split(inside, outside, chances, tuple(notes))
+    return LabelSplit(inside, outside, chances, tuple(notes))
 
 
 def _sampled_questions(answers: GradedAnswers) -> set[str]:

@@ -212,7 +212,7 @@ def test_a_metric_of_which_less_is_better_is_turned_round(
         by = measure(name, runs)
         return replace(by, card=replace(by.card, higher_is_better=False))
 
-    monkeypatch.setattr("rallebench.views.corrections.measure", down)
+    monkeypatch.setattr("rallebench.views.corrections.find_grader", down)
     label_first(quiz, 60, "first")
     (found,) = correct_runs(folders(quiz, "first"), "em")
     assert found.raw.value == pytest.approx(1 - SCORES.mean())
