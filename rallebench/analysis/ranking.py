@@ -45,10 +45,15 @@ MOST_RUNS = 64
 
 @pause_collector()
 def compare_many(
-    runs: Sequence[RunFolder], chosen: str = "", *, every: bool = True, level: float = LEVEL
+    runs: Sequence[RunFolder],
+    chosen: str = "",
+    *,
+    every: bool = True,
+    level: float = LEVEL,
+    only: Set[str] | None = None,
 ) -> Comparison:
     """Compare 2 to MOST_RUNS runs by all metrics. ``chosen``: the metric of the pairwise differences ('' = the
-    headline).
+    headline). ``only``: the ids of the questions to compare; by default all.
 
     ``every``: include the means of all shared metrics, not only of the chosen one. ``level``: 1 − the confidence of the
     differences' intervals. Raises UsageError for too few runs, a repeated run, no common question, or no common metric.
@@ -62,6 +67,9 @@ def compare_many(
     if len({run.name for run in runs}) < len(runs):
         raise UsageError("One run is chosen twice; compare different runs.")
     examples = examples_of_runs(runs)
+    if only is not None:
+        parts = {id(own): [e for e in own if e.question.qid in only] for own in examples}
+        examples = [parts[id(own)] for own in examples]
     common = _shared_by(examples)
     if not common:
         run_names = ", ".join(run.name for run in runs)
@@ -110,10 +118,16 @@ def compare_many(
 
 
 def compare_two(
-    a: RunFolder, b: RunFolder, chosen: str = "", *, every: bool = True, level: float = LEVEL
+    a: RunFolder,
+    b: RunFolder,
+    chosen: str = "",
+    *,
+    every: bool = True,
+    level: float = LEVEL,
+    only: Set[str] | None = None,
 ) -> tuple[Comparison, PairedComparison]:
     """Compare run ``b`` with run ``a``; see ``compare_many``. Raises UsageError if they share no scored question."""
-    compared = compare_many([a, b], chosen, every=every, level=level)
+    compared = compare_many([a, b], chosen, every=every, level=level, only=only)
     pair = compared.against[b.name]
     if not pair.n:
         raise UsageError(

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 
+from rallebench.cli import flags
 from rallebench.cli.flags import flag
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.cli.why import make_groups
 from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.corrections import Corrections, correction_table
 from rallebench.core.numbers import independence
@@ -37,6 +39,7 @@ MOST_FLIPPED = 20
             "default: the first of em, accuracy, f1, … that both have, or of their suite's own",
             default="",
         ),
+        flags.SLICE,
     ),
 )
 def compare(args: argparse.Namespace) -> Result:
@@ -44,7 +47,8 @@ def compare(args: argparse.Namespace) -> Result:
     workbench = open_workbench(args)
     names = [args.run_a, args.run_b, *args.others]
     runs = [workbench.runs.open(name) for name in names]
-    compared = comparing.compare(runs, args.metric)
+    make_groups(workbench, args.run_a, args.slice)
+    compared = comparing.compare(runs, args.metric, args.slice, workbench.workspace)
     value = compared.comparison
     blocks: tuple[Table | str, ...] = (
         tuple(_pair(compared, compared.pair))

@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 from rallebench.cli.flags import flag, many, switch
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.cli.why import make_groups
 from rallebench.core.dataset_edits import GoldPage, QuestionDraft
 from rallebench.core.errors import UsageError
+from rallebench.core.failures import MEANING, WORD
 from rallebench.core.numbers import plural
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
@@ -37,7 +39,11 @@ FIELDS = ("question", "answer", "page", "group", "unanswerable")
         switch("--unanswerable", "no answer is right; an answer should decline"),
         many("--delete", "ID", "delete a question; repeat it for several"),
         flag("--from-run", "RUN", "add questions of a run, with their gold"),
-        flag("--only", help="of --from-run: which (default: wrong)", choices=ONLY),
+        flag(
+            "--only",
+            "WHICH",
+            f"of --from-run: {', '.join(ONLY)}, or a group as 'rallebench why' lists them (default: wrong)",
+        ),
         flag("--undo", "N", "undo the edit of this number", type=int),
         flag("--return-to", "N", "return to the version after this edit; 0: before all", type=int),
     ),
@@ -134,6 +140,11 @@ def _delete(workbench: Workbench, args: argparse.Namespace) -> str:
 
 def _from_run(workbench: Workbench, args: argparse.Namespace) -> str:
     only = args.only or "wrong"
+    if only not in ONLY and not only.startswith((MEANING, WORD)):
+        raise UsageError(
+            f"--only {only!r} is none of {', '.join(ONLY)}, and no group such as {MEANING}-1 or {WORD}-who."
+        )
+    make_groups(workbench, args.from_run, only)
     run = workbench.runs.open(args.from_run)
     ids = run_questions.question_ids(workbench.workspace, run, "" if only == "all" else only)
     if not ids:

@@ -163,6 +163,14 @@ MARGIN = (
 )
 """Flags of the decision whether a run is worse than another."""
 
+SLICE = flag(
+    "--slice",
+    "S",
+    "compare only a group of the base's questions, meaning-2 or word-who, as 'rallebench why' lists them",
+    default="",
+)
+"""Flag that restricts a comparison to a group of questions."""
+
 UNTIL_DECIDED = (
     switch("--until-decided", "end once the comparison with the run --against is decided"),
     flag("--against", "BASE", "the run that it must not be worse than", default=""),

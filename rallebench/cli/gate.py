@@ -10,6 +10,7 @@ from rallebench.cli.arguments import check_out
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import say
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.cli.why import make_groups
 from rallebench.core.files import write_text
 from rallebench.render import gates
 from rallebench.views.gating import gate_runs
@@ -24,6 +25,7 @@ from rallebench.views.gating import gate_runs
         flag("new", "NEW"),
         flag("--against", "BASE", "the run that NEW must not be worse than", required=True),
         *flags.MARGIN,
+        flags.SLICE,
         switch("--common", "compare only the questions that are the same in both"),
         flag("--junit", "FILE", "write the outcome as JUnit XML, for CI", type=Path),
         flag("--summary", "FILE", "write the outcome as Markdown", type=Path),
@@ -36,6 +38,7 @@ def gate(args: argparse.Namespace) -> Result:
     for name in ("junit", "summary"):
         if file := getattr(args, name):
             check_out(file, own, name=f"--{name}")
+    make_groups(workbench, args.against, args.slice)
     value = gate_runs(
         workbench.runs.open(args.new),
         workbench.runs.open(args.against),
@@ -43,6 +46,8 @@ def gate(args: argparse.Namespace) -> Result:
         margin=args.margin,
         confidence=args.confidence,
         common=args.common,
+        part=args.slice,
+        workspace=workbench.workspace,
     )
     if args.junit:
         write_text(args.junit, gates.junit(value))

@@ -27,7 +27,7 @@ class Gate:
     metric's units. ``units``: number of independent units (``unit``: articles, questions or batches); ``needed``: how
     many more of them would decide, with 80 % power; None if it is decided or no number would. ``watched``: new ended once it
     was decided, so the interval is anytime-valid. ``gained``, ``lost``: ids
-    of the questions on which new is better or worse.
+    of the questions on which new is better or worse. ``part``: the group of questions that was compared, '' for all.
     """
 
     new: str
@@ -50,6 +50,7 @@ class Gate:
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    part: str = ""
 
     @property
     def distance(self) -> float:
@@ -87,7 +88,8 @@ class Gate:
 
     def word(self, margin: str) -> str:
         """Put the outcome into one sentence. ``margin``: with its unit, in words."""
-        worse = f"worse than {self.base} by more than {margin}"
+        within = f" on {self.part}" if self.part else ""
+        worse = f"worse than {self.base} by more than {margin}{within}"
         if self.outcome == "undecided":
             return f"Undecided: {self.new} may or may not be {worse}. {self.mend}"
         return f"{self.new} is {'not ' * self.passed}{worse}."

@@ -156,12 +156,12 @@ def _estimate(
         float(np.var(of_labelled * rest)) / n + float(np.var(of_others * judged)) / m
     )
     names = np.concatenate(
-        [_names(scores.clusters, n, "l"), _names(scores.unlabelled_clusters, m, "u")]
+        [cluster_names(scores.clusters, n, "l"), cluster_names(scores.unlabelled_clusters, m, "u")]
     )
     _, numbers = np.unique(names, return_inverse=True)
     total = int(numbers.max()) + 1
-    labelled = _part(of_labelled, rest, numbers[:n], total)
-    others = _part(of_others, judged, numbers[n:], total)
+    labelled = cluster_part(of_labelled, rest, numbers[:n], total)
+    others = cluster_part(of_others, judged, numbers[n:], total)
     if reach is None:
         reach = float(np.ptp(np.concatenate([scores.labels, scores.judged])))
     variances = [float((part.shares**2).sum()) for part in (labelled, others)]
@@ -170,14 +170,14 @@ def _estimate(
     error = math.sqrt(float(((labelled.shares + others.shares) ** 2).sum()) + missing)
     return CorrectedEstimate(
         *(_value(scores, weight), None, None, None, weight, independent, error),
-        _freedom((variances[0] + missing, labelled.freedom), (variances[1], others.freedom)),
+        welch_freedom((variances[0] + missing, labelled.freedom), (variances[1], others.freedom)),
         labelled.clusters,
         ALL_EQUAL if error <= NOISE * max(1.0, float(np.abs(scores.labels).max())) else "",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class ClusterPart:
     """A weighted mean. ``shares``: each cluster's part of its deviation, with the correction of CR2 (Bell and McCaffrey 2002);
     ``freedom``: Kish's (1965) effective number of clusters, less one."""
 
@@ -186,23 +186,28 @@ class _Part:
     freedom: float
 
 
-def _part(weights: Floats, values: Floats, numbers: NDArray[np.intp], total: int) -> _Part:
+def cluster_part(
+    weights: Floats, values: Floats, numbers: NDArray[np.intp], total: int
+) -> ClusterPart:
+    """Return the parts of (n,) weighted values in clusters with these ``numbers`` from 0 to ``total``."""
     deviations = weights * (values - float((weights * values).mean()))
     sums = np.bincount(numbers, deviations, total) / len(values)
     sizes = np.bincount(numbers, weights, total) / len(values)
     clusters = int((sizes > 0).sum())
     if clusters < 2:
-        return _Part(np.zeros(total), clusters, 1.0)
-    return _Part(sums / np.sqrt(1 - sizes), clusters, max(1.0, float(1 / (sizes**2).sum()) - 1))
+        return ClusterPart(np.zeros(total), clusters, 1.0)
+    return ClusterPart(
+        sums / np.sqrt(1 - sizes), clusters, max(1.0, float(1 / (sizes**2).sum()) - 1)
+    )
 
 
-def _freedom(*parts: tuple[float, float]) -> float:
+def welch_freedom(*parts: tuple[float, float]) -> float:
     """Degrees of freedom of a sum (Welch 1947). ``parts``: the variance and degrees of freedom of each."""
     spread = sum(variance**2 / freedom for variance, freedom in parts)
     return max(1.0, sum(variance for variance, _ in parts) ** 2 / spread) if spread > 0 else 1.0
 
 
-def _names(clusters: Sequence[int | str] | None, count: int, kind: str) -> NDArray[np.str_]:
+def cluster_names(clusters: Sequence[int | str] | None, count: int, kind: str) -> NDArray[np.str_]:
     if clusters is None:
         return np.array([f"{kind} {i}" for i in range(count)], dtype=str)
     return np.array([f"c {name}" for name in clusters], dtype=str)

@@ -9,6 +9,7 @@ from rallebench.analysis import tables
 from rallebench.analysis.agents import Analysis, AnalysisOptions
 from rallebench.analysis.agents.aspects import analyse
 from rallebench.analysis.agents.reading import read
+from rallebench.analysis.question_clusters import slice_ids
 from rallebench.analysis.ranking import compare_many, compare_two
 from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.comparison import Comparison, CorpusScore, PairedComparison
@@ -89,14 +90,23 @@ class RunsBesideFirst:
         }
 
 
-def compare(runs: Sequence[RunFolder], metric: str = "") -> RunsBesideFirst:
-    """Compare runs with the first. Raises UsageError if they share no score."""
+def compare(
+    runs: Sequence[RunFolder],
+    metric: str = "",
+    part: str = "",
+    workspace: WorkspaceFolder | None = None,
+) -> RunsBesideFirst:
+    """Compare runs with the first. ``part``: only a group of its questions, as in "meaning-2", which takes the ``workspace``; labels
+    then correct nothing. Raises UsageError if they share no score."""
     costs = tuple(map(stored_cost, runs))
+    only = slice_ids(workspace, runs[0], part) if part and workspace else None
+    pair = None
     if len(runs) == 2:
-        compared, pair = compare_two(runs[0], runs[1], metric, every=False)
-        return RunsBesideFirst(compared, pair, costs, compared_corrections(runs, compared.metric))
-    several = compare_many(runs, metric)
-    return RunsBesideFirst(several, None, costs, compared_corrections(runs, several.metric))
+        compared, pair = compare_two(runs[0], runs[1], metric, every=False, only=only)
+    else:
+        compared = compare_many(runs, metric, only=only)
+    labelled = Corrections() if part else compared_corrections(runs, compared.metric)
+    return RunsBesideFirst(compared, pair, costs, labelled)
 
 
 def resolve_runs(workspace: WorkspaceFolder, names: Sequence[str]) -> list[str]:

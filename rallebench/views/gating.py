@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from rallebench.analysis.measures import own_metrics
 from rallebench.analysis.power import articles_needed
+from rallebench.analysis.question_clusters import slice_ids
 from rallebench.analysis.ranking import compare_two
 from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.deciding import CONFIDENCE, MARGIN
@@ -20,6 +21,8 @@ from rallebench.engine.store import RunFolder
 from rallebench.views.run_views import RunPair
 from rallebench.workspace.paths import WorkspaceFolder
 
+SLICED = "If the group was chosen because the base fails there, the difference flatters the new run; choose it by an earlier run."
+"""The warning of a gate on a group of questions."""
 UNITS = {"question": "questions", "batch": "batches"}
 """Basis of the clusters → noun of the units; articles for any other."""
 
@@ -32,9 +35,12 @@ def gate_runs(
     margin: float = MARGIN,
     confidence: float = CONFIDENCE,
     common: bool = False,
+    part: str = "",
+    workspace: WorkspaceFolder | None = None,
 ) -> Gate:
     """Gate the run ``new`` against ``base`` by a metric ('' for the headline). ``common``: compare only the questions
-    that are the same in both.
+    that are the same in both. ``part``: only those of a group of the questions of ``base``, as in "meaning-2", which takes the
+    ``workspace``.
 
     Raises UsageError if they cannot be compared: an unfinished run, other questions or gold, another version of the
     scorer, a metric without a better direction.
@@ -42,13 +48,17 @@ def gate_runs(
     check_limits(margin, confidence)
     for run in (new, base):
         _check_finished(run)
-    compared, pair = compare_two(base, new, metric, every=False, level=_level(confidence))
+    only = slice_ids(workspace, base, part) if part and workspace else None
+    compared, pair = compare_two(
+        base, new, metric, every=False, level=_level(confidence), only=only
+    )
     reason = not_comparable(compared, new, base)
     if reason:
         raise MismatchError(reason)
     if not common and not pair.watched:
         _check_questions(compared)
-    return make_gate(compared, pair, margin, confidence)
+    gate = make_gate(compared, pair, margin, confidence)
+    return replace(gate, part=part, warnings=(*gate.warnings, SLICED)) if part else gate
 
 
 def make_gate(

@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from rallebench.analysis.question_clusters import is_slice, slice_ids
 from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.declining import accepted_answers
 from rallebench.core.errors import RalleError, UsageError
@@ -143,10 +144,21 @@ def filter_questions(listed: Sequence[QuestionRow], only: str, words: str) -> li
 def question_ids(
     workspace: WorkspaceFolder, run: RunFolder, only: str, words: str = ""
 ) -> list[str]:
-    """Return the ids of the questions that pass a filter; the steps are read if the filter needs them."""
+    """Return the ids of the questions that pass a filter, a verdict, a stage or a group of questions; the steps are read if the
+    filter needs them. Raises UsageError, NotFoundError for an unknown group."""
+    if is_slice(only):
+        return [row.qid for row in filter_slice(workspace, run, only, words)]
     if only not in ("", "wrong", "right", "failed") and not stages_known(workspace, run):
         read_stages(workspace, run)
     return [row.qid for row in filter_questions(questions(workspace, run), only, words)]
+
+
+def filter_slice(
+    workspace: WorkspaceFolder, run: RunFolder, key: str, words: str
+) -> list[QuestionRow]:
+    """Return the questions of a group with all words. Raises UsageError, NotFoundError for an unknown group."""
+    ids = slice_ids(workspace, run, key)
+    return [row for row in filter_questions(questions(workspace, run), "", words) if row.qid in ids]
 
 
 def counts(listed: Sequence[QuestionRow]) -> dict[str, int]:
