@@ -24,11 +24,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from rallebench.core.choosing import Choose, choice_reply, read_reply
 from rallebench.core.errors import BackendError, RalleError
 from rallebench.core.formats import NAMES, SCHEMA, read_format
 from rallebench.core.settings import dataclass_form
 from rallebench.core.stopping import Stop, obey, stop_of_thread
 from rallebench.core.structured import AROUND
+from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Reply, digest
 from rallebench.http.client import Server
 from rallebench.http.endpoint import key_from_environment
@@ -39,6 +41,7 @@ from rallebench.http.reported import is_overflow
 from rallebench.llms import LLMS
 from rallebench.llms._calls_in_text import before_calls, parse_calls
 from rallebench.llms._openai.abilities import IGNORED, Abilities, in_prompt
+from rallebench.llms._openai.choosing import request_choices, with_logprobs
 from rallebench.llms._openai.refusals import Key, Refusals
 from rallebench.llms._openai.replies import read_answer
 from rallebench.llms._openai.requests import (
@@ -89,7 +92,7 @@ class _PendingRequest:
         self.why = NO_SUCH_FORMAT if other else ""
         self.lost: Reply | None = None
         self.refused: list[Key] = []
-        self.stop = request.stop
+        self.stop, self.choices = request.stop, request_choices(request)
         self.prompt = body_text(body)
         self.prompt_tokens = estimated_tokens(self.prompt)
 
@@ -168,6 +171,22 @@ class OpenAICompatible:
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
+    def choose(self, batch: Sequence[Choose]) -> list[Reply | RalleError]:
+        """Return the choice of each request by the log-probabilities of the most probable tokens, or by its text if the
+        server gives none, or too few of them are of the options."""
+        sent = [with_logprobs(request, self.settings.plain) for request in batch]
+        replies = generate_answers(self, sent, self.name)
+        return [self._chosen(reply, request) for reply, request in zip(replies, batch, strict=True)]
+
+    def _chosen(self, reply: Reply | RalleError, request: Choose) -> Reply | RalleError:
+        if isinstance(reply, RalleError):
+            return reply
+        if reply.choice is not None:
+            return replace(choice_reply(reply.choice, reply), logprobs=())
+        few = "too little probability for the options" if reply.logprobs else "no log-probabilities"
+        why = f"{self.name!r} gave {few}, so its text was read."
+        return read_reply(replace(reply, logprobs=()), request, why)
+
     def stream(self, request: Generate) -> Iterator[str | Reply]:
         """Yield pieces of text, then the Reply. A stream that breaks off raises BackendError.
 
@@ -220,7 +239,8 @@ class OpenAICompatible:
             with server.request("POST", self.settings.path, fitted.body) as answer:
                 server.limiter.read_headers(answer.headers, permit)
                 names, written, handed = [""], "", ""
-                for piece in read_answer(answer, fitted.body["stream"], server, names.append):
+                sends = fitted.body["stream"]
+                for piece in read_answer(answer, sends, server, names.append, pending.choices):
                     if isinstance(piece, str):
                         written += piece
                         if form is not None:  # the text to return may differ from the generated one

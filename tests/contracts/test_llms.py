@@ -13,6 +13,8 @@ import pytest
 import tiny_models
 
 from rallebench.core.backends import Backends, StreamingLLM
+from rallebench.core.choices import TEXT, Choice
+from rallebench.core.choosing import Choose, answer_choices, choose
 from rallebench.core.errors import RalleError
 from rallebench.core.types import Evidence, Generate, Message, Passage, Reply
 from rallebench.engine.reply_cache import cache_key
@@ -166,6 +168,53 @@ def test_the_form_of_a_reply_is_kept_to_or_noted_and_cached_apart(make: Make, ba
     if forces or backend in ("openai_compatible", "transformers"):
         assert reply.text in ("Ada Byron", "nobody") or reply.note
     assert not forces or reply.text in ("Ada Byron", "nobody")
+
+
+YES_NO = ("yes", "no")
+
+
+def choices_for(llm: Any, requests: list[Choose]) -> list[Choice]:
+    replies = answer_choices(llm, requests, "llm")
+    assert all(isinstance(reply, Reply) and reply.choice for reply in replies), replies
+    return [reply.choice for reply in replies if isinstance(reply, Reply) and reply.choice]
+
+
+def decide(question: str, options: tuple[str, ...] = ("Danube", "Paris", "the old city")) -> Choose:
+    return choose("llm", ask(question).messages, options)
+
+
+def test_a_choice_has_probabilities_or_the_reason_for_reading_a_text(make: Make) -> None:
+    llm = make()
+    for choice in choices_for(llm, [decide(question) for question in QUESTIONS]):
+        if choice.source == TEXT:
+            assert (choice.probabilities, choice.covered) == ((), None)
+            assert choice.why.endswith("so its text was read.") and "'llm'" in choice.why
+            assert choice.chosen in ("", *choice.options)
+        else:
+            assert sum(choice.probabilities) == pytest.approx(1)
+            assert 0 < (choice.covered or 0) <= 1 and not choice.why
+            assert choice.probability(choice.chosen) == max(choice.probabilities)
+
+
+def test_choices_are_in_the_order_of_their_requests_and_the_same_each_time(make: Make) -> None:
+    llm = make()
+    requests = [decide(question) for question in QUESTIONS]
+    requests.append(decide(QUESTIONS[0], ("a new king", "a new city")))
+    alone = [choices_for(llm, [request])[0] for request in requests]
+    for first, again in zip(alone[::-1], choices_for(llm, requests[::-1])):
+        assert (first.options, first.chosen) == (again.options, again.chosen)
+        assert first.probabilities == pytest.approx(again.probabilities, rel=1e-3)
+
+
+def test_no_choices_have_no_results(make: Make) -> None:
+    assert answer_choices(make(), [], "llm") == []
+
+
+def test_a_choice_is_cached_apart_from_a_text_and_from_other_options(make: Make) -> None:
+    backends = Backends(llms={"llm": make()})
+    request = decide(QUESTIONS[0])
+    others = (request.as_generation(), decide(QUESTIONS[0], YES_NO), decide(QUESTIONS[1]))
+    assert len({cache_key(each, backends) for each in (request, *others)}) == 4
 
 
 def test_no_secret_of_the_environment_shows_in_what_a_model_says_of_itself(make: Make) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from rallebench.core.types import digest
 from rallebench.http.failures import Failure
 from rallebench.http.refusals import SYSTEM, Refusal, find_refusal
-from rallebench.llms._openai.requests import Settings
+from rallebench.llms._openai.requests import FEWER_TOKENS, MOST_TOKENS_AT_A_PLACE, Settings
 
 MAX_REFUSALS = 12
 """Maximum number of refusals that one request learns from."""
@@ -80,9 +80,14 @@ class Refusals:
             sent["stream_options"] = {"include_usage": True}
         self._name_limit(sent, refused)
         for field in {field for field, _ in refused} & sent.keys():
-            if (field, "") in refused or (field, digest(sent[field])) in refused:
-                left_out.append(field)
-                del sent[field]
+            if not _is_refused(field, sent[field], refused):
+                continue
+            fewer = field == "top_logprobs" and sent[field] == MOST_TOKENS_AT_A_PLACE
+            if fewer and not _is_refused(field, FEWER_TOKENS, refused):
+                sent[field] = FEWER_TOKENS
+                continue
+            left_out.append(field)
+            del sent[field]
         if "logprobs" in left_out:
             sent.pop("top_logprobs", None)
         if (SYSTEM, "") in refused and any(m["role"] == "system" for m in sent.get("messages", ())):
@@ -115,6 +120,10 @@ class Fitted:
         names = ", ".join(self.left_out)
         folded = " Their text was put before the user's." if SYSTEM in self.left_out else ""
         return f"The server refuses {names}; it was asked without.{folded}"
+
+
+def _is_refused(field: str, value: Any, refused: Collection[Key]) -> bool:
+    return (field, "") in refused or (field, digest(value)) in refused
 
 
 def _key(refusal: Refusal, sent: Mapping[str, Any]) -> Key:

@@ -25,6 +25,7 @@ from rallebench.http.failures import (
 )
 from rallebench.http.reported import require_success
 from rallebench.llms import LOWEST_LOGPROB
+from rallebench.llms._openai.choosing import Place, choice_from_places, read_places
 from rallebench.llms._openai.tool_calls import GatheredCalls
 
 THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
@@ -67,16 +68,17 @@ def read_answer(
     stream: bool,
     server: Server,
     served: Callable[[str], None] = lambda model: None,
+    choices: tuple[str, ...] = (),
 ) -> Iterator[str | Reply]:
     """Yield the pieces of text of a ``stream`` as they arrive, then the Reply.
 
     Streaming servers are understood even if no stream was requested, and vice versa. ``served`` receives the model name
-    that the server reports. Keep-alive messages alone do not extend the timeout of a stream. Raises Failure if a stream
+    that the server reports. ``choices``: the options of a typed decision, () without one. Keep-alive messages alone do not extend the timeout of a stream. Raises Failure if a stream
     ends early, and for every response that is not an answer; see :meth:`Gathered.reply`.
     """
     timeout = server.endpoint.timeout
     start = answer.deadline.end - timeout
-    pieces, gathered = answer.pieces, Gathered(server, answer.headers, served)
+    pieces, gathered = answer.pieces, Gathered(server, answer.headers, served, choices)
     if not (stream and "event-stream" in answer.headers.get("content-type", "").lower()):
         whole = answer.read()
         if not whole.lstrip().startswith((b"data:", b"event:", b":")):
@@ -160,6 +162,7 @@ class Gathered:
         server: Server,
         headers: Mapping[str, str],
         served: Callable[[str], None] = lambda model: None,
+        choices: tuple[str, ...] = (),
     ) -> None:
         self._server, self._headers, self._key = server, headers, server.key
         self._served = served
@@ -167,6 +170,7 @@ class Gathered:
         self._refusal: list[str] = []
         self._calls = GatheredCalls()
         self._logprobs: list[float] = []
+        self._choices, self._places = choices, list[Place]()
         self._usage: Mapping[str, Any] = {}
         self._timings: Any = None
         self._chosen = self._held = self._wrote = False
@@ -246,6 +250,8 @@ class Gathered:
         self._thoughts.append(next(filter(None, (*named, thoughts)), ""))
 
     def _add_logprobs(self, logprobs: Any) -> None:
+        if self._choices:
+            self._places += read_places(logprobs)
         fields = logprobs if isinstance(logprobs, Mapping) else {}
         tokens = fields.get("content") or fields.get(
             "token_logprobs"
@@ -303,6 +309,9 @@ class Gathered:
         thinking = join_pairs("".join(self._thoughts))
         if not thinking and (tokens := self._hidden_thoughts()):
             thinking = f"({tokens} tokens, which the server does not show)"
+        choice = None
+        if self._choices and reason != "refusal":
+            choice = choice_from_places(self._places, text, bool(thinking), self._choices)
         return Reply(
             text=text,
             tool_calls=self._calls.calls(),
@@ -312,6 +321,7 @@ class Gathered:
             first_token_seconds=first_token_seconds,
             logprobs=tuple(self._logprobs),
             thinking=thinking,
+            choice=choice,
         )
 
 

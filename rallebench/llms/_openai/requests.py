@@ -28,6 +28,10 @@ OURS = frozenset({"messages", "model", "n", "prompt", "stream", "stream_options"
 PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 """Kind of API → path below the server's address."""
 
+MOST_TOKENS_AT_A_PLACE, FEWER_TOKENS = 20, 5
+"""Most tokens with log-probabilities at a place of an answer: of OpenAI's chat API and of its plain completions, which is
+also the limit of other servers."""
+
 SERVER_TEMPERATURE = 1.0
 """Temperature of most servers for a request without one, OpenAI included."""
 
