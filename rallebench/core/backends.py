@@ -11,6 +11,7 @@ from rallebench.core.errors import Hint, NotFoundError, RalleError
 from rallebench.core.types import Generate, Hit, Reply, Request, Retrieve, UseTool
 
 T = TypeVar("T")
+ModelRequest = TypeVar("ModelRequest", bound=Generate)
 
 
 class LLM(Protocol):
@@ -26,6 +27,7 @@ class LLM(Protocol):
     * ``preferred_batch: int | None`` (None): the best number of requests for a call;
     * ``prices`` (None): US dollars for a million tokens, ``{"prompt": …, "completion": …}``;
     * ``close()``: release memory and connections; called once, after the last request;
+    * ``choose(batch)``: see :class:`rallebench.core.choosing.Choosing`;
     * ``calls_tools: bool`` (False): whether the model can call tools;
     * ``forces_formats: bool`` (False): whether it enforces the form of a reply while it writes;
     * ``insists: Mapping`` ({}): the settings of its entry that hold for the requests of judges, agents, re-rankers and
@@ -159,7 +161,7 @@ def close(backend: object) -> None:
         getattr(backend, "close", lambda: None)()
 
 
-def fit_to_model(request: Generate, model: LLM) -> Generate:
+def fit_to_model(request: ModelRequest, model: LLM) -> ModelRequest:
     """The request as sent to ``model``. Every request to a model passes through here.
 
     Forced options stay for a model that enforces formats. Unless the settings are explicit, the model's ``insists``

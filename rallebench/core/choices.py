@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rallebench.core.errors import BackendError, UsageError
+from rallebench.core.strict_numbers import Count, Number
 
 IN_PROCESS = "log-probabilities in process"
 SERVER = "log-probabilities of the server"
@@ -59,6 +61,36 @@ class Choice:
         if self.probabilities:
             return math.fsum(p * value for p, value in zip(self.probabilities, values, strict=True))
         return float(values[self.options.index(self.chosen)]) if self.chosen else None
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceCounts:
+    """Number of choices by their source, and the mean ``covered`` of those with probabilities, 0..1, None without any."""
+
+    in_process: Count = 0
+    server: Count = 0
+    text: Count = 0
+    covered: Number | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of all choices."""
+        return self.in_process + self.server + self.text
+
+
+def count_choices(choices: Iterable[Choice]) -> ChoiceCounts | None:
+    """Return the counts of choices, None without any.
+
+    >>> count_choices([Choice(("a", "b"), "a", SERVER, (0.8, 0.2), 0.5), Choice(("a", "b"), "a")])
+    ChoiceCounts(in_process=0, server=1, text=1, covered=0.5)
+    """
+    sources, covered = Counter[str](), []
+    for choice in choices:
+        sources[choice.source] += 1
+        covered += [choice.covered] if choice.covered is not None else []
+    mean = math.fsum(covered) / len(covered) if covered else None
+    counts = ChoiceCounts(sources[IN_PROCESS], sources[SERVER], sources[TEXT], mean)
+    return counts if counts.n else None
 
 
 def check_options(options: Sequence[str]) -> None:

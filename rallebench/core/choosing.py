@@ -93,6 +93,13 @@ def read_reply(reply: Reply | RalleError, request: Choose, why: str) -> Reply | 
     return replace(reply, choice=Choice(request.choices, chosen, TEXT, why=why))
 
 
+def reply_choice(reply: Reply, request: Choose) -> Choice:
+    """Return the choice of a reply to ``request``; of a reply that a person edited, and of a fake one, by its text."""
+    if reply.choice is not None:
+        return reply.choice
+    return Choice(request.choices, read_option(reply.text, request.choices))
+
+
 def choice_reply(choice: Choice, reply: Reply) -> Reply:
     """Return a reply with the chosen option as its text and the option's probability as its confidence."""
     return replace(

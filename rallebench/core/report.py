@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rallebench.core.choices import ChoiceCounts
 from rallebench.core.costs import Cost
 from rallebench.core.deciding import Decided
 from rallebench.core.errors import NotFoundError
@@ -111,7 +112,8 @@ class MemoryUse:
 @dataclass(frozen=True, slots=True)
 class JudgeReport:
     """The pass of a judge over a run's answers. ``run``: its folder inside the run's; ``judged``: number of answers, of
-    which some were ``unparsed``, ``failed`` or could not be judged (``not_judged``)."""
+    which some were ``unparsed``, ``failed`` or could not be judged (``not_judged``). ``choices``: None for a judge that
+    answers in text."""
 
     name: str
     run: str = ""
@@ -123,12 +125,13 @@ class JudgeReport:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     seconds: float = 0.0
+    choices: ChoiceCounts | None = None
 
     def to_json(self) -> dict[str, JsonValue]:
         """The entry in ``report.json``, with the name as the key."""
-        return {name: getattr(self, name) for name in _JUDGE_FIELDS} | {
-            "columns": list(self.columns)
-        }
+        value = {name: getattr(self, name) for name in _JUDGE_FIELDS}
+        more = {"choices": as_json(self.choices)} if self.choices else {}
+        return value | {"columns": list(self.columns)} | more
 
 
 _JUDGE_FIELDS = (
@@ -321,9 +324,11 @@ class _Judge:
     prompt_tokens: Count = 0
     completion_tokens: Count = 0
     seconds: Number = 0.0
+    choices: ChoiceCounts | None = None
 
     def report(self, name: str) -> JudgeReport:
-        return JudgeReport(name, **{key: getattr(self, key) for key in _JUDGE_FIELDS})
+        own = {key: getattr(self, key) for key in _JUDGE_FIELDS}
+        return JudgeReport(name, **own, choices=self.choices)
 
 
 @dataclass(frozen=True, slots=True)

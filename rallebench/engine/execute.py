@@ -29,6 +29,7 @@ from rallebench.engine.answer import answer
 from rallebench.engine.cost import llm_prices
 from rallebench.engine.judging import (
     InnerContext,
+    coverage_sentence,
     failure_sentence,
     pass_request,
     summarise,
@@ -39,7 +40,14 @@ from rallebench.engine.ralle_files import write_ralle_files
 from rallebench.engine.repeats import play_repeats, requested_repeats
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.run_files import RunDescription, RunState
-from rallebench.engine.run_warnings import ReplyCounts, judgements, lost_tools, refused_to, unread
+from rallebench.engine.run_warnings import (
+    ReplyCounts,
+    judgements,
+    lost_tools,
+    refused_to,
+    text_choices,
+    unread,
+)
 from rallebench.engine.score import score_pairs, score_run
 from rallebench.engine.store import JUDGES, REPEATS, Answers, RunFolder
 from rallebench.engine.stored_runs import (
@@ -157,6 +165,7 @@ def _answers(
             request.flow.disconnect()
         after += unread(earlier, judgements(request.flow.names, backends))
         after += refused_to(request.flow.names, backends)
+        after += text_choices(request.flow.names, backends)
     after += counts.sentences()
     yield from warning_events(request.label, after)
     return before + after
@@ -211,7 +220,7 @@ def _judge(
         warnings += [f"Of the judge {judge.name!r}: {sentence}" for sentence in result.warnings]
         judgements[judge.name] = result.episodes
         passes.append(summarise(result, judge))
-        warnings += filter(None, [unscored_sentence(passes[-1])])
+        warnings += filter(None, [unscored_sentence(passes[-1]), coverage_sentence(passes[-1])])
     return judgements, tuple(passes), tuple(warnings)
 
 

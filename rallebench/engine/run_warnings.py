@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 from rallebench.core.backends import Backends
+from rallebench.core.choosing import Choose
 from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Episode, Generate
 
@@ -43,6 +44,15 @@ def refused_to(names: Iterable[str], backends: Backends) -> tuple[str, ...]:
         f"The judgements of {name!r} {LACKING['refused'].format(fields=', '.join(fields))}"
         for name in names
         if (fields := getattr(backends.retrievers.get(name), "refuses", ()))
+    )
+
+
+def text_choices(names: Iterable[str], backends: Backends) -> tuple[str, ...]:
+    """One sentence per re-ranker whose model gives no probabilities."""
+    return tuple(
+        f"Judgements of {name!r} {LACKING['choice']}"
+        for name in names
+        if getattr(backends.retrievers.get(name), "reads_texts", False)
     )
 
 
@@ -84,6 +94,9 @@ class ReplyCounts:
             self._refused[request.llm].update(
                 dict.fromkeys(refused[1].split(", ") if refused else ())
             )
+            if isinstance(request, Choose):
+                by_text = reply.choice is None or not reply.choice.probabilities
+                self._count(request.llm, "choice", by_text)
             if request.options.get("logprobs"):
                 self._count(request.llm, "logprobs", bool(reply.text) and not reply.logprobs)
             if request.options.get("response_format"):
@@ -123,6 +136,10 @@ WITHOUT_TOOLS: Mapping[str, str] = {
 """Tool offer (``auto``, ``always``) → the consequence if the model drops the tools."""
 
 LACKING: Mapping[str, str] = {
+    "choice": (
+        "give no probabilities of the options, so the option was read from the text; choose a model in this process or a server with "
+        "logprobs."
+    ),
     "logprobs": (
         "hold no log-probabilities, so nothing that is computed of them is known there, and a workflow that decides by them reads "
         "passages; choose a model or a server that gives them, or another signal."

@@ -64,6 +64,11 @@ class Combined:
         return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
 
     @property
+    def reads_texts(self) -> bool:
+        """Return whether a language model without log-probabilities had to choose by its text."""
+        return any(getattr(part, "reads_texts", False) for part in self.parts)
+
+    @property
     def refuses(self) -> tuple[str, ...]:
         """Return the request fields that servers of its language models refuse."""
         fields = (getattr(part, "refuses", ()) for part in self.parts)

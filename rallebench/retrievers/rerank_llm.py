@@ -1,7 +1,7 @@
 """Re-ranking by a language model: passage by passage, or lists in a sliding window.
 
 A model may answer anything. An answer that names no passage, or says neither yes nor no, leaves the order unchanged and
-counts as ``unread``. Decoding is greedy. A model that enforces formats always names a passage or says yes or no; the
+counts as ``unread``; a model with log-probabilities may give that of yes for each passage instead. Decoding is greedy. A model that enforces formats always names a passage or says yes or no; the
 prompts are the same.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from rallebench.core.backends import LLM, Retriever, fit_to_model
+from rallebench.core.choosing import answer_choices, choose
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.prompts import fill_template
 from rallebench.core.settings import dataclass_form, declare
@@ -23,6 +24,7 @@ from rallebench.retrievers import COMBINATIONS
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
 from rallebench.retrievers.rerank import TITLES, passage_text
 
+T = TypeVar("T", bound=Generate)
 DEPTH = 20
 PASSAGE_WORDS = 300
 """Maximum words of a passage that a model reads, as in RankGPT's code."""
@@ -38,7 +40,16 @@ _BRACKETED = re.compile(r"\[\s*(\d+)\s*\]")
 RELEVANT = Claim(
     r"relevant", r"irrelevant|unrelated", r"passage|it|this|document", "相关", "无关|离题"
 )
-FIELDS = {"listwise": ("question", "passages", "count"), "pointwise": ("question", "passage")}
+LISTWISE, POINTWISE, CHOICE = "listwise", "pointwise", "choice"
+FIELDS = {
+    LISTWISE: ("question", "passages", "count"),
+    POINTWISE: ("question", "passage"),
+    CHOICE: ("question", "passage"),
+}
+"""Way of ranking → fields of its prompt."""
+
+YES_NO, CHINESE = ("Yes", "No"), ("是", "否")
+"""Options of a typed decision; the Chinese ones for a prompt that names both."""
 
 
 def parse_order(answer: str, count: int) -> list[int] | None:
@@ -84,7 +95,10 @@ class RerankSettings:
         str, "", required=True, about="a language model of the workspace", names="llm"
     )
     way: str = declare(
-        str, "listwise", choices=tuple(FIELDS), about="a list at a time, or each passage alone"
+        str,
+        LISTWISE,
+        choices=tuple(FIELDS),
+        about="a list at a time, or each passage alone: by a word, or by the probability of yes",
     )
     depth: int = declare(int, DEPTH, 1, MAX_DEPTH, about="hits to judge")
     window: int = declare(int, 20, 2, 200, about="passages in one prompt")
@@ -102,7 +116,8 @@ class LLMReranked(Combined):
     ``listwise``: windows of ``window`` passages, moved by ``step`` from the end of the list to its front (RankGPT; Sun
     et al. 2023, arXiv:2304.09542); the score of a hit is 1 / rank. ``pointwise``: one yes or no per passage (as in Liang
     et al. 2022, arXiv:2211.09110); yes scores 1, an unreadable answer 0.5, no 0, and ties keep the retriever's order.
-    ``unread``: number of unreadable answers.
+    ``choice``: the same prompt, scored by the probability of yes; of a model without log-probabilities as ``pointwise``.
+    ``unread``: number of unreadable answers. ``texts``: number of choices read from a text.
     """
 
     prefix_stable = True
@@ -112,12 +127,12 @@ class LLMReranked(Combined):
         named |= {"llm": llm.fingerprint, "prompt": digest(prompt)}
         super().__init__(name, "llm-rerank", [part], named)
         self._llm, self._prompt, self._settings = llm, prompt, RerankSettings(**settings)
-        self.requests = self.unread = 0
+        self.requests = self.unread = self.texts = 0
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """Return at most k hits per query, best first; none for a blank query. Raises the model's errors."""
         lists = [list(hits) for (hits,) in search_parts(self.parts, queries, self._settings.depth)]
-        rank = self._listwise if self._settings.way == "listwise" else self._pointwise
+        rank = self._listwise if self._settings.way == LISTWISE else self._pointwise
         return [tuple(hits[:k]) for hits in rank(queries, lists)]
 
     @property
@@ -125,6 +140,11 @@ class LLMReranked(Combined):
         """Return its own judgements plus those of its part."""
         requests, unread = super().judgements
         return requests + self.requests, unread + self.unread
+
+    @property
+    def reads_texts(self) -> bool:
+        """True if a model without log-probabilities had to choose by its text, here or in the part."""
+        return super().reads_texts or self.texts > 0
 
     @property
     def refuses(self) -> tuple[str, ...]:
@@ -151,14 +171,34 @@ class LLMReranked(Combined):
     def _pointwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         pairs = [(query, hit) for query, hits in zip(queries, lists) for hit in hits]
         prompts = [self._pair_prompt(query, hit) for query, hit in pairs]
-        form = {"response_format": {"type": "choice", "choices": VERDICTS}}
-        answers = iter(self._ask(prompts, [form] * len(prompts)))
-        values = {True: 1.0, None: 0.5, False: 0.0}
-        judged = [
-            [Hit(hit.passage, values[self._read(parse_verdict(next(answers)))]) for hit in hits]
-            for hits in lists
-        ]
+        if self._settings.way == CHOICE:
+            values = iter(self._probabilities(prompts))
+        else:
+            form = {"response_format": {"type": "choice", "choices": VERDICTS}}
+            values = iter(map(self._value, self._ask(prompts, [form] * len(prompts))))
+        judged = [[Hit(hit.passage, next(values)) for hit in hits] for hits in lists]
         return [sorted(hits, key=lambda hit: -hit.score) for hits in judged]
+
+    def _value(self, answer: str) -> float:
+        """The score of an answer in words."""
+        return {True: 1.0, None: 0.5, False: 0.0}[self._read(parse_verdict(answer))]
+
+    def _probabilities(self, prompts: Sequence[str]) -> list[float]:
+        """The probability of yes for each prompt; of a model without log-probabilities, the score of its answer."""
+        options = CHINESE if all(word in self._prompt for word in CHINESE) else YES_NO
+        requests = [choose("", (Message("user", prompt),), options) for prompt in prompts]
+        self.requests += len(requests)
+        values = []
+        for reply in answer_choices(self._llm, self._fit(requests), self._settings.llm):
+            text = _reply_text(reply)
+            choice = reply.choice if isinstance(reply, Reply) else None
+            probability = choice.probability(options[0]) if choice else None
+            self.texts += probability is None
+            values.append(self._value(text) if probability is None else probability)
+        return values
+
+    def _fit(self, requests: Sequence[T]) -> list[T]:
+        return [fit_to_model(request, self._llm) for request in requests]
 
     def _read(self, value: Any) -> Any:
         self.unread += value is None
@@ -181,7 +221,7 @@ class LLMReranked(Combined):
     def _ask(self, prompts: Sequence[str], forms: Sequence[Json]) -> list[str]:
         if not prompts:
             return []
-        longest = 8 if self._settings.way == "pointwise" else 8 * self._settings.window
+        longest = 8 if self._settings.way == POINTWISE else 8 * self._settings.window
         requests = [
             Generate(
                 "",
@@ -194,8 +234,8 @@ class LLMReranked(Combined):
             for prompt, form in zip(prompts, forms)
         ]
         self.requests += len(requests)
-        sent = [fit_to_model(request, self._llm) for request in requests]
-        return list(map(_reply_text, generate_answers(self._llm, sent, self._settings.llm)))
+        answers = generate_answers(self._llm, self._fit(requests), self._settings.llm)
+        return list(map(_reply_text, answers))
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
@@ -249,6 +289,7 @@ def llm_rerank(
     llm: Any,
     prompt: Callable[[str], str],
 ) -> LLMReranked:
-    """Re-ranking by a language model: listwise or pointwise."""
+    """Re-ranking by a language model: listwise, pointwise, or by the probability of yes."""
     way = RerankSettings(**settings).way
-    return LLMReranked(name, parts[0], llm, checked_prompt(name, way, prompt(way)), settings)
+    text = prompt(POINTWISE if way == CHOICE else way)
+    return LLMReranked(name, parts[0], llm, checked_prompt(name, way, text), settings)

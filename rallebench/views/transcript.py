@@ -188,7 +188,7 @@ def edit_reply(reply: Reply, text: str) -> Reply:
     if not text:
         raise UsageError("The action is empty; write an action for the agent.")
     if not reply.tool_calls:
-        return replace(reply, text=text, note=EDITED)
+        return replace(reply, text=text, note=EDITED, choice=None)
     parts = _CALL.match(text)
     if parts is None:
         raise UsageError('The action is not a call; write it as Name({"argument": "value"}).')

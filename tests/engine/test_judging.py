@@ -31,10 +31,13 @@ def workspace(workspace: Path) -> Path:
 REPLIES = {
     "ragquesteval": '{"key_info": ["a"], "question": ["who?"]} <response>Ada</response>',
     "rgb-errors": "Yes.",
+    "rgb-errors-choice": {"Yes": 0.9, "No": 0.1},
+    "rgb-rejection-choice": {"Yes": 0.2, "No": 0.6},
+    "truthfulness-choice": {"4": 0.5, "5": 0.5},
     "rgb-rejection": "No, the question is not addressed.",
     "truthfulness": "4, 5",
 }
-"""A reply that each judge of the package can read in every turn."""
+"""A reply that each judge of the package can read in every turn, or the probabilities of its options."""
 
 
 def report(cli: CommandLine, run: str) -> dict[str, Any]:
@@ -121,7 +124,7 @@ def test_an_unreadable_judgement_is_counted_and_is_no_score(cli: CommandLine) ->
 
 @pytest.mark.parametrize("name", METRICS.judge_names())
 def test_every_judge_scores_a_run_with_it_and_after_it(cli: CommandLine, name: str) -> None:
-    add_llm(cli.workspace, "reader", default=REPLIES[name])
+    add_llm(cli.workspace, "reader", replies={"": REPLIES[name]})
     columns = {f"{column.name}:reader" for column in METRICS.entry(name).traits["judge"].columns}
     ran = cli(*RUN, "--name", "with", "--metrics", f"em,{name}:reader", "--json")
     assert ran.code == 0, ran.err

@@ -14,7 +14,7 @@ from rallebench.core.choices import SERVER, TEXT
 from rallebench.core.choosing import choose
 from rallebench.core.errors import BackendError
 from rallebench.core.types import Message
-from rallebench.llms._openai.choosing import Place, choice_from_places
+from rallebench.llms._openai.choosing import TokenPlace, choice_from_places
 
 Serve = Callable[..., tuple[Loopback, Any]]
 YES_NO = ("yes", "no")
@@ -39,7 +39,7 @@ def with_places(text: str, *places: tuple[str, Shares], **message: Any) -> dict[
 
 def choose_by(*places: tuple[str, Shares], options: Sequence[str] = YES_NO, text: str = "") -> Any:
     read = [
-        Place(t, math.log(shares[t]), {o: math.log(p) for o, p in shares.items()})
+        TokenPlace(t, math.log(shares[t]), {o: math.log(p) for o, p in shares.items()})
         for t, shares in places
     ]
     return choice_from_places(read, text, False, tuple(options))

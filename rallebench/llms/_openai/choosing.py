@@ -26,7 +26,7 @@ _BEFORE = " \t\r\n\"'`*_([{“‘「▁Ġ"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TokenPlace:
     """A token of an answer, its log-probability, and those of the most probable tokens at its place."""
 
     token: str
@@ -45,12 +45,12 @@ def request_choices(request: Generate) -> tuple[str, ...]:
     return request.choices if isinstance(request, Choose) else ()
 
 
-def read_places(logprobs: Any) -> list[Place]:
+def read_places(logprobs: Any) -> list[TokenPlace]:
     """Return the places of an answer, or of a piece of it, as chat or plain completions report them; entries that are not
     numbers are skipped.
 
     >>> read_places({"tokens": ["yes"], "token_logprobs": [-0.1], "top_logprobs": [{"yes": -0.1, "no": -2.5}]})
-    [Place(token='yes', logprob=-0.1, others={'yes': -0.1, 'no': -2.5})]
+    [TokenPlace(token='yes', logprob=-0.1, others={'yes': -0.1, 'no': -2.5})]
     """
     fields = logprobs if isinstance(logprobs, Mapping) else {}
     content = fields.get("content")
@@ -62,7 +62,7 @@ def read_places(logprobs: Any) -> list[Place]:
         lists = [fields.get(name) for name in ("tokens", "token_logprobs", "top_logprobs")]
         read = zip(*(each if isinstance(each, list) else () for each in lists))
     return [
-        Place(token, float(value), _pairs(others))
+        TokenPlace(token, float(value), _pairs(others))
         for token, value, others in read
         if isinstance(token, str) and _is_number(value)
     ]
@@ -82,7 +82,7 @@ def _is_number(value: Any) -> bool:
 
 
 def choice_from_places(
-    places: Sequence[Place], text: str, thinks: bool, options: tuple[str, ...]
+    places: Sequence[TokenPlace], text: str, thinks: bool, options: tuple[str, ...]
 ) -> Choice | None:
     """Return the choice of an answer; None if its tokens cover the options too little. ``text``: the answer, perhaps with
     thoughts before it; ``thinks``: True if thoughts were sent apart from it."""
@@ -94,7 +94,7 @@ def choice_from_places(
     return weigh_options(options, logprobs, SERVER)
 
 
-def _first_place(places: Sequence[Place], text: str, thinks: bool) -> int | None:
+def _first_place(places: Sequence[TokenPlace], text: str, thinks: bool) -> int | None:
     """The index of the answer's first token; None if the tokens hold no such answer."""
     begins = answer_begins(text)
     if not begins and not thinks:
@@ -109,7 +109,7 @@ def _first_place(places: Sequence[Place], text: str, thinks: bool) -> int | None
     return None
 
 
-def _masses(places: Sequence[Place], options: Sequence[str]) -> dict[str, float]:
+def _masses(places: Sequence[TokenPlace], options: Sequence[str]) -> dict[str, float]:
     """Option → its probability, as far as the places tell."""
     masses = dict.fromkeys(options, 0.0)
     written, mass = "", 1.0
@@ -124,7 +124,7 @@ def _masses(places: Sequence[Place], options: Sequence[str]) -> dict[str, float]
             masses[fitting[0]] += mass
         if len(fitting) < 2:
             return masses
-    ended = [option for option in options if option.casefold().strip() == _plain(written)]
+    ended = [option for option in options if _plain(option) == _plain(written)]
     for option in ended[:1]:
         masses[option] += mass
     return masses
@@ -133,7 +133,7 @@ def _masses(places: Sequence[Place], options: Sequence[str]) -> dict[str, float]
 def _fitting(text: str, options: Sequence[str]) -> list[str]:
     """The options that begin with a text, or that the text begins with as whole words; of these only the longest."""
     plain = _plain(text)
-    own = {option: option.casefold().strip() for option in options}
+    own = {option: _plain(option) for option in options}
     begun = [option for option, words in own.items() if words.startswith(plain)]
     ended = [
         option

@@ -25,7 +25,7 @@ from rallebench.http.failures import (
 )
 from rallebench.http.reported import require_success
 from rallebench.llms import LOWEST_LOGPROB
-from rallebench.llms._openai.choosing import Place, choice_from_places, read_places
+from rallebench.llms._openai.choosing import TokenPlace, choice_from_places, read_places
 from rallebench.llms._openai.tool_calls import GatheredCalls
 
 THOUGHTS = ("reasoning_content", "reasoning", "thinking", "reasoning_details")
@@ -170,7 +170,7 @@ class Gathered:
         self._refusal: list[str] = []
         self._calls = GatheredCalls()
         self._logprobs: list[float] = []
-        self._choices, self._places = choices, list[Place]()
+        self._choices, self._places = choices, list[TokenPlace]()
         self._usage: Mapping[str, Any] = {}
         self._timings: Any = None
         self._chosen = self._held = self._wrote = False

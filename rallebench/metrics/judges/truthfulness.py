@@ -14,10 +14,17 @@ from rallebench.core.prompts import fill_template
 from rallebench.core.scoring import ScoreColumn
 from rallebench.core.types import Episode, Example, Flow, Generate, Message, ToolSpec
 from rallebench.metrics import METRICS
-from rallebench.metrics.judges import Case, judgement_outcome, mean_judgement, read_judgement
+from rallebench.metrics.judges import (
+    Case,
+    Judgement,
+    judgement_outcome,
+    mean_judgement,
+    read_judgement,
+)
+from rallebench.metrics.judges._choosing import DEGREES, UNREAD, ask_degree, mean_degree
 from rallebench.metrics.judges._reading import read_scores
 
-TRUTHFULNESS, RELEVANCE = "truthfulness", "relevance"
+TRUTHFULNESS, RELEVANCE, PERFECT = "truthfulness", "relevance", "perfect"
 LOW, HIGH = 1.0, 5.0
 ARTICLE_CHARACTERS = 15_000
 """Maximum characters of title and text in the prompt."""
@@ -68,7 +75,7 @@ COLUMNS = (
         (LOW, HIGH),
     ),
     ScoreColumn(
-        "perfect", "Share of answers with 5 for both, over the judgements that could be read."
+        PERFECT, "Share of answers with 5 for both, over the judgements that could be read."
     ),
 )
 
@@ -76,10 +83,10 @@ COLUMNS = (
 def judgement_scores(episode: Episode) -> dict[str, float]:
     """Return the scores of one judgement; none for an unparsed one."""
     judgement = read_judgement(episode)
-    if judgement.failure:
-        return {}
+    if judgement.failure or PERFECT in judgement.values:
+        return {} if judgement.failure else dict(judgement.values)
     both = [judgement.values[TRUTHFULNESS], judgement.values[RELEVANCE]]
-    return {**judgement.values, "perfect": float(both == [HIGH, HIGH])}
+    return {**judgement.values, PERFECT: float(both == [HIGH, HIGH])}
 
 
 @METRICS.register_judge(
@@ -143,6 +150,72 @@ def truthfulness(
         )
         each.append(read_scores(reply, names, LOW, HIGH))
     return judgement_outcome(mean_judgement(each))
+
+
+CHOICE_COLUMNS = (
+    ScoreColumn(
+        "truthfulness_choice",
+        "The judge's mean score for truthfulness, 1 to 5, weighted by the probabilities of the scores.",
+        (LOW, HIGH),
+    ),
+    ScoreColumn(
+        "relevance_choice",
+        "The judge's mean score for relevance, 1 to 5, weighted by the probabilities of the scores.",
+        (LOW, HIGH),
+    ),
+    ScoreColumn(
+        "perfect_choice",
+        "The judge's probability of 5 for truthfulness times that of 5 for relevance.",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DegreePrompts:
+    """Prompts for one score each; both contain ``{article}``, ``{query}``, ``{answer}``."""
+
+    truthfulness: str
+    relevance: str
+
+
+def degree_scores(episode: Episode) -> dict[str, float]:
+    """Return the scores of one typed judgement by their columns; none for an unread one."""
+    values = judgement_scores(episode)
+    return {f"{name}_choice": value for name, value in values.items()}
+
+
+@METRICS.register_judge(
+    "truthfulness-choice",
+    prompts={
+        "truthfulness-choice.txt": ("article", "query", "answer"),
+        "relevance-choice.txt": ("article", "query", "answer"),
+    },
+    prompt=DegreePrompts,
+    columns=CHOICE_COLUMNS,
+    scores=degree_scores,
+    source=article_for,
+    label="Truthfulness and relevance by probability",
+    wants="an article, a reference or accepted answers",
+)
+def truthfulness_choice(case: Case, *, llm: str, prompt: DegreePrompts) -> Flow:
+    """Truthfulness and relevance of an answer, each 1 to 5, by the probabilities of the scores.
+
+    Normalisation: none: the model reads the article, the question and the answer unchanged.
+    Not scored: an answer of a model without probabilities that names no score; a question without an article, reference and answers.
+    Source: the scale of BARAG, Kenneweg et al. 2024, arXiv:2403.00820; weighted scores: G-Eval, Liu et al. 2023, arXiv:2303.16634.
+    Traps: Two requests for each answer. Means lie nearer to 3 than scores from a text, so the two cannot be compared.
+    """
+    values = {"article": case.source, "query": case.query, "answer": case.answer}
+    scores: dict[str, float] = {}
+    perfect = 1.0
+    for name, text in ((TRUTHFULNESS, prompt.truthfulness), (RELEVANCE, prompt.relevance)):
+        choice = yield from ask_degree(llm, (Message("user", fill_template(text, values)),))
+        mean = mean_degree(choice)
+        if mean is None:
+            return judgement_outcome(Judgement(failure=UNREAD))
+        scores[name] = mean
+        perfect *= choice.mean_value([float(degree == DEGREES[-1]) for degree in DEGREES]) or 0.0
+    return judgement_outcome(Judgement({**scores, PERFECT: perfect}))
 
 
 def _reply_form(

@@ -52,6 +52,15 @@ def read_boolean(reply: Reply, name: str) -> bool | None:
     return read_verdict(reply.text)
 
 
+def boolean_texts(name: str) -> tuple[str, str]:
+    """The two replies that state the argument ``name``.
+
+    >>> boolean_texts("retrieve")
+    ('{"retrieve": true}', '{"retrieve": false}')
+    """
+    return f'{{"{name}": true}}', f'{{"{name}": false}}'
+
+
 def _inside(value: Mapping[str, Any], name: str) -> Any:
     """The argument ``name``, ignoring case; it may be nested in the ``arguments`` of a call written as text."""
     fields = {str(key).lower(): content for key, content in value.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.runs import RunResult
 from rallebench.core.scoring import ScoreColumn, Scorer, Values
@@ -18,7 +19,7 @@ from rallebench.papers.barag.study import Study, sum_tokens
 from rallebench.papers.common import behind_api
 from rallebench.workspace.paths import WorkspaceFolder
 
-FORMS = ("schema", "tool", "text")
+FORMS = ("schema", "tool", "text", "choice")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class JudgingSettings:
     """The settings of the judge."""
 
     judge_form: str = declare_text(
-        "how scores are asked for; auto: schema, with compat=original behind an API tool",
+        "how scores are asked for; auto: schema, with compat=original behind an API tool; choice: by the probabilities of 1 to 5",
         "auto",
         *FORMS,
         advanced=True,
@@ -88,18 +89,26 @@ def make_judge(
     if form == "auto":
         original = compat == "original" and behind_api(request, llm)
         form = "tool" if original else "schema"
-    judge = judge_named(
-        f"truthfulness:{llm}",
-        request.workspace.llm_mark,
-        prompts,
-        form=form,
-        compat=compat,
-        temperature=settings.judge_temperature,
-        seed=request.seed,
-        repeats=settings.judge_repeats,
-        swap=settings.judge_swap,
-    )
     several = settings.judge_repeats > 1 or settings.judge_swap
+    if form == "choice" and several:
+        raise UsageError(
+            "judge_form=choice gives the same probabilities every time; leave judge_repeats and judge_swap out."
+        )
+    mark_of = request.workspace.llm_mark
+    if form == "choice":
+        judge = judge_named(f"truthfulness-choice:{llm}", mark_of, prompts)
+    else:
+        judge = judge_named(
+            f"truthfulness:{llm}",
+            mark_of,
+            prompts,
+            form=form,
+            compat=compat,
+            temperature=settings.judge_temperature,
+            seed=request.seed,
+            repeats=settings.judge_repeats,
+            swap=settings.judge_swap,
+        )
     columns = (*COLUMNS, *(SPREADS if several else ()))
     before = f"{branch}_" if branch else ""
 

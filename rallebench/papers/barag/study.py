@@ -76,7 +76,11 @@ class AskingSettings:
 
     mode: ModeSettings = declare_group(ModeSettings)
     calls: str = declare_text(
-        "how a decision is asked for; auto: tools behind an API", "auto", "tools", "text"
+        "how a decision is asked for; auto: tools behind an API; choice: by the probabilities of true and false",
+        "auto",
+        "tools",
+        "text",
+        "choice",
     )
     draft_llm: str = declare_text(
         "a cheaper model that drafts and decides; an answer without passages is then its draft",

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
+from rallebench.core.choosing import choose, reply_choice
 from rallebench.core.settings import Setting, dataclass_form, declare, declare_text
 from rallebench.core.types import (
     Evidence,
@@ -33,7 +34,7 @@ from rallebench.core.types import (
     SubFlow,
     ToolSpec,
 )
-from rallebench.papers.barag.decisions import MORE, RETRIEVAL, read_boolean
+from rallebench.papers.barag.decisions import MORE, RETRIEVAL, boolean_texts, read_boolean
 from rallebench.workflows import WORKFLOWS
 
 PAPER = "arXiv:2403.00820"
@@ -64,8 +65,8 @@ class Prompts:
 class BaragAgent:
     """The settings of all modes. ``temperature``: for answers; None uses the model's default. Decisions are greedy.
 
-    ``calls``: the form of a decision, ``tools`` or ``text``. ``layout``: ``original`` sends context and query as two user
-    messages, ``merged`` sends system prompt, context and query as one. ``history``: send earlier turns. ``logprobs``: request
+    ``calls``: the form of a decision, ``tools``, ``text`` or ``choice`` (by the probabilities of true and false).
+    ``layout``: ``original`` sends context and query as two user messages, ``merged`` sends system prompt, context and query as one. ``history``: send earlier turns. ``logprobs``: request
     token probabilities. ``draft_llm``: a cheaper model that drafts and decides, '' for ``llm``; an answer without passages is
     its draft.
     """
@@ -248,6 +249,12 @@ def decision(
     sent: tuple[Message, ...], tool: ToolSpec, name: str, agent: BaragAgent, words: str, choice: str
 ) -> SubFlow[bool | None]:
     """One greedy decision; None if it cannot be parsed. ``choice``: ``auto`` or the name of a forced function."""
+    if agent.calls == "choice":
+        request = choose(agent.drafter, _append_words(sent, words), boolean_texts(name))
+        reply = yield request
+        return read_boolean(
+            replace(reply, text=reply_choice(reply, request).chosen or reply.text), name
+        )
     if agent.calls == "text":
         sent = _append_words(sent, words)
         reply = yield Generate(

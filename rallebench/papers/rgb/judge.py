@@ -14,6 +14,7 @@ from rallebench.core.types import Flow, Generate, Message
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case, verdict_outcome, verdict_scores
+from rallebench.metrics.judges._choosing import choice_scores, judge_yes_no
 
 FOLDER = "suites/rgb"
 
@@ -110,15 +111,82 @@ def errors(case: Case, *, llm: str, prompt: str) -> Flow:
     return _flow(case, llm, prompt, verdict_on_errors, ERRORS)
 
 
+@METRICS.register_judge(
+    "rgb-rejection-choice",
+    folder=FOLDER,
+    prompts={"judge-rejection.txt": ("question", "answer")},
+    columns=(
+        ScoreColumn(
+            "rejection_rate_choice",
+            "1 if No is more probable for the judge than Yes: the question is not addressed; else 0.",
+        ),
+        ScoreColumn(
+            "rejection_probability",
+            "The judge's probability that the question is not addressed. Over the answers with probabilities.",
+        ),
+    ),
+    scores=choice_scores("rejection_rate_choice", "rejection_probability"),
+    label="Rej* by probability",
+    higher_is_better=None,
+)
+def rejection_choice(case: Case, *, llm: str, prompt: str) -> Flow:
+    """1 for an answer that declined, by the probabilities of the judge's Yes and No, else 0 (RGB's Rej* as a typed decision).
+
+    Normalisation: none: the model reads the question and the answer as they are.
+    Not scored: an answer of a model without probabilities that says neither yes nor no.
+    Source: RGB, Chen et al. 2023, arXiv:2309.01431; a choice between Yes and No instead of its sentence.
+    Traps: Good where the passages hold no answer, bad where they do. Not the published Rej*, which reads a text.
+    """
+    return judge_yes_no(llm, _messages(case, prompt), verdict_on_rejection, positive="No")
+
+
+@METRICS.register_judge(
+    "rgb-errors-choice",
+    folder=FOLDER,
+    prompts={"judge-errors.txt": ("answer",)},
+    columns=(
+        ScoreColumn(
+            "fact_check_rate_choice",
+            "1 if Yes is more probable for the judge than No: the answer notices factual errors; else 0.",
+        ),
+        ScoreColumn(
+            "fact_check_probability",
+            "The judge's probability that the answer notices factual errors. Over the answers with probabilities.",
+        ),
+    ),
+    scores=choice_scores("fact_check_rate_choice", "fact_check_probability"),
+    label="ED* by probability",
+)
+def errors_choice(case: Case, *, llm: str, prompt: str) -> Flow:
+    """1 for an answer that noticed wrong documents, by the probabilities of the judge's Yes and No, else 0 (RGB's ED* as a
+    typed decision).
+
+    Normalisation: none: the model reads the answer as it is.
+    Not scored: an answer of a model without probabilities that says neither yes nor no.
+    Source: RGB, Chen et al. 2023, arXiv:2309.01431; a choice between Yes and No instead of its sentence.
+    Traps: Meant for documents with counterfactual statements. Not the published ED*, which reads a text.
+    """
+    return judge_yes_no(llm, _messages(case, prompt), verdict_on_errors)
+
+
+def _messages(case: Case, prompt: str) -> tuple[Message, ...]:
+    return (
+        Message("user", fill_template(prompt, {"question": case.query, "answer": case.answer})),
+    )
+
+
 def _flow(
     case: Case, llm: str, prompt: str, read: Callable[[str], bool | None], verdicts: tuple[str, ...]
 ) -> Flow:
-    sent = (
-        Message("user", fill_template(prompt, {"question": case.query, "answer": case.answer})),
-    )
     form = {"response_format": {"type": "choice", "choices": verdicts}}
     reply = yield Generate(
-        llm, sent, max_tokens=64, temperature=0.0, seed=0, forced=form, roomy=True
+        llm,
+        _messages(case, prompt),
+        max_tokens=64,
+        temperature=0.0,
+        seed=0,
+        forced=form,
+        roomy=True,
     )
     return verdict_outcome(read(reply.text))
 

@@ -19,6 +19,8 @@ DEFINITIONS: Mapping[str, str] = {
     "correct_rate": "CR: every required answer stands in the reply as well. Over the replies that ED counts "
     "(compat=original: a rejection passes, too).",
     "rejection_rate_judge": "Rej*: the judge says that the question is not addressed. Over the verdicts that could be read.",
+    "rejection_probability": "The judge's probability that the question is not addressed. Over the answers with probabilities.",
+    "fact_check_probability": "The judge's probability that the errors were identified. Over the answers with probabilities.",
     "fact_check_rate_judge": "ED*: the judge says that the errors were identified. Over the verdicts that could be read.",
     "correct_rate_judge": "CR*: every required answer stands in the reply as well. Over the replies that ED* counts, as in "
     "RGB's paper.",

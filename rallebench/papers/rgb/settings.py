@@ -49,6 +49,12 @@ class RgbJudgeSettings:
     """The model used to judge answers."""
 
     judge: str = declare_text("a language model that judges the answers as well", names="llm")
+    judge_form: str = declare_text(
+        "choice: by the probabilities of Yes and No, so that a small model judges; text: the published sentence",
+        "text",
+        "choice",
+        advanced=True,
+    )
 
 
 @dataclass(frozen=True, slots=True)

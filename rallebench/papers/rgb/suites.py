@@ -19,6 +19,7 @@ from rallebench.experiments.common import failed_note, sentences, values_in
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, read_judgement
+from rallebench.metrics.judges._choosing import PROBABILITY
 from rallebench.papers.common import note_on
 from rallebench.papers.rgb import tables
 from rallebench.papers.rgb.benchmark import RGB
@@ -35,6 +36,7 @@ from rallebench.papers.rgb.settings import (
     IntegrationSettings,
     NoiseSettings,
     RejectionSettings,
+    RgbJudgeSettings,
     RgbSettings,
 )
 from rallebench.papers.rgb.tables import (
@@ -117,27 +119,36 @@ JUDGED = {
     "rgb-rejection": metric_definitions("rejection_rate_judge"),
     "rgb-errors": metric_definitions("fact_check_rate_judge", "correct_rate_judge"),
 }
+PROBABILITIES = {
+    "rgb-rejection": metric_definitions("rejection_probability"),
+    "rgb-errors": metric_definitions("fact_check_probability"),
+}
 
 
-def make_judges(testbed: Testbed, model: str) -> tuple[Scorer, ...]:
-    """A tuple with the test's judge, using ``model``; () without a model. Raises UsageError, BadFileError.
+def make_judges(testbed: Testbed, judging: RgbJudgeSettings) -> tuple[Scorer, ...]:
+    """A tuple with the test's judge; () without a model. Raises UsageError, BadFileError.
 
     The original counts a reply without a clear verdict as a no.
     """
-    if not model:
+    if not judging.judge:
         return ()
     name, language = testbed.kind.judge, testbed.records.language
-    prompts = testbed.settings.prompts
-    judge = judge_named(f"{name}:{model}", testbed.request.workspace.llm_mark, prompts)
-    verdict_name, *corrected = columns = JUDGED[name]
+    prompts, chooses = testbed.settings.prompts, judging.judge_form == "choice"
+    named = f"{name}{'-choice' if chooses else ''}:{judging.judge}"
+    judge = judge_named(named, testbed.request.workspace.llm_mark, prompts)
+    verdict_name, *corrected = JUDGED[name]
+    probable = PROBABILITIES[name] if chooses else {}
+    columns = {**JUDGED[name], **probable}
 
     def ask(example: Example, answer: str) -> Flow | None:
         return judge.ask(example, as_scored(answer, language))
 
     def read(example: Example, answer: str, judgement: Episode) -> Values:
-        verdict = read_judgement(judgement).values.get(VERDICT, 0.0 if testbed.original else None)
+        values = read_judgement(judgement).values
+        verdict = values.get(VERDICT, 0.0 if testbed.original else None)
         right = float(assess(answer, example.gold.required, language).right)
-        return {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
+        scores = {verdict_name: verdict, **dict.fromkeys(corrected, right if verdict else None)}
+        return {**scores, **dict.fromkeys(probable, values.get(PROBABILITY))}
 
     scored = tuple(ScoreColumn(column, text) for column, text in columns.items())
     return (replace(judge, columns=scored, ask=ask, read=read),)
@@ -196,7 +207,7 @@ def rejection(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     testbed = _testbed(request, "rejection", s.test, s.judging.judge)
     labels = s.errors.labels
     categories = read_labels(labels)
-    judges = make_judges(testbed, s.judging.judge)
+    judges = make_judges(testbed, s.judging)
     test = make_test(testbed, 1.0)
     result = yield rgb_run(test, "noise=1", judges)
     judged, notes = count_judgements(result, testbed)
@@ -221,7 +232,7 @@ def counterfactual(request: ExperimentRequest[WorkspaceFolder]) -> Experiment:
     testbed = read_testbed(request, "counterfactual", s.test, s.judging.judge)
     shares = s.noise, s.correct
     _check_facts(testbed, *shares)
-    judges = make_judges(testbed, s.judging.judge)
+    judges = make_judges(testbed, s.judging)
     alone, test = make_test(testbed, 0.0, number=0), make_test(testbed, *shares)
     known = yield rgb_run(alone, "without documents")
     label = f"noise={shares[0]:g}, correct={shares[1]:g}"
