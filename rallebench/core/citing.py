@@ -60,7 +60,8 @@ def marked_sentences(answer: str) -> tuple[MarkedSentence, ...]:
     (MarkedSentence(text='It fell.', numbers=(1, 3)), MarkedSentence(text='It rose。', numbers=(2, 7)))
     """
     marked: list[MarkedSentence] = []
-    for part in sentences(marks_inside(answer)):
+    behind = _BEHIND.sub(lambda match: f" {' '.join(match[2].split())}{match[1]}", answer)
+    for part in sentences(behind):
         numbers = tuple(number for mark in MARK.finditer(part) for number in parse_numbers(mark[1]))
         text = MARK.sub("", part).strip()
         if re.search(r"\w", text):

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
+from rallebench.core.strict_numbers import Count, Flag, Number, Whole
 from rallebench.core.text import CJK_CHARACTER
 from rallebench.core.types import Json, Passage
 
@@ -62,10 +61,10 @@ class SentenceSupport:
     """
 
     text: str
-    cited: tuple[int, ...] = ()
-    wrong: tuple[int, ...] = ()
-    scores: tuple[float, ...] = ()
-    supported: bool | None = None
+    cited: tuple[Whole, ...] = ()
+    wrong: tuple[Whole, ...] = ()
+    scores: tuple[Number, ...] = ()
+    supported: Flag | None = None
 
     @property
     def best(self) -> int:
@@ -78,7 +77,7 @@ class Quotation:
     """Quoted words of an answer. ``passage``: the number of a passage that holds them word for word, 0 for none."""
 
     text: str
-    passage: int
+    passage: Count
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,46 +88,9 @@ class AnswerSupport:
     checker: str
     sentences: tuple[SentenceSupport, ...]
     quotations: tuple[Quotation, ...] = ()
-    threshold: float = 0.5
+    threshold: Number = 0.5
     note: str = ""
 
     def to_json(self) -> Json:
         """Return a line of ``support.jsonl``."""
-        return {
-            "qid": self.qid,
-            "checker": self.checker,
-            "threshold": self.threshold,
-            "note": self.note,
-            "sentences": [
-                {
-                    "text": sentence.text,
-                    "cited": list(sentence.cited),
-                    "wrong": list(sentence.wrong),
-                    "scores": [round(score, 4) for score in sentence.scores],
-                    "supported": sentence.supported,
-                }
-                for sentence in self.sentences
-            ],
-            "quotations": [[quoted.text, quoted.passage] for quoted in self.quotations],
-        }
-
-    @classmethod
-    def from_json(cls, line: Mapping[str, Any]) -> AnswerSupport:
-        """Return the value of a line. Raises KeyError, TypeError or ValueError for any other content."""
-        return cls(
-            str(line["qid"]),
-            str(line["checker"]),
-            tuple(
-                SentenceSupport(
-                    str(item["text"]),
-                    tuple(map(int, item["cited"])),
-                    tuple(map(int, item["wrong"])),
-                    tuple(map(float, item["scores"])),
-                    None if item["supported"] is None else bool(item["supported"]),
-                )
-                for item in line["sentences"]
-            ),
-            tuple(Quotation(str(text), int(passage)) for text, passage in line["quotations"]),
-            float(line["threshold"]),
-            str(line["note"]),
-        )
+        return asdict(self)

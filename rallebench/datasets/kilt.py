@@ -235,8 +235,7 @@ def _read_claims(record: Json, where: str) -> tuple[GoldClaim, ...]:
     """Return the claims of a right answer: ALCE's or RAGChecker's ``claims``, or ``nuggets`` with an ``importance`` (vital,
     okay).
 
-    A claim is a text, the parts of one in a list, or an object with ``text``. Values of these fields that are no lists mean
-    something else. Raises BadFileError for other items of a list.
+    A claim is a text, the parts of one in a list, or an object with ``text``. Other values than lists are ignored. Raises BadFileError for other items of a list.
     """
     listed = record.get("claims") or record.get("nuggets") or record.get("gt_answer_claims")
     claims: list[GoldClaim] = []

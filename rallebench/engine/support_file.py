@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import json_lines, write_text
-from rallebench.core.own_files import DAMAGE
+from rallebench.core.own_files import load_line, parse
 from rallebench.core.support import AnswerSupport
 from rallebench.engine.store import RunFolder
 
-SUPPORT = "support.jsonl"
+SUPPORT, MEND = "support.jsonl", "score the run again by its support metrics"
 
 
 def write_support(folder: RunFolder, support: Sequence[AnswerSupport]) -> None:
@@ -22,7 +22,7 @@ def write_support(folder: RunFolder, support: Sequence[AnswerSupport]) -> None:
     try:
         others = [line for line in read_support(folder) if line.checker not in models]
     except BadFileError:
-        others = []  # it is written anew
+        others = []  # a damaged file is replaced
     write_text(path, json_lines(line.to_json() for line in (*support, *others)))
 
 
@@ -34,12 +34,8 @@ def read_support(folder: RunFolder, qid: str = "") -> Iterator[AnswerSupport]:
         with open(path, "rb") as lines:
             for line in lines:
                 if mark in line:
-                    read = AnswerSupport.from_json(json.loads(line))
+                    read = parse(load_line(line, path, MEND), AnswerSupport, path, MEND)
                     if not qid or read.qid == qid:
                         yield read
     except FileNotFoundError:
         return
-    except DAMAGE:
-        raise BadFileError(
-            f"{path} was changed by another program; score the run again by its support metrics."
-        ) from None

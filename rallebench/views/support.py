@@ -1,4 +1,4 @@
-"""The support of one answer as it is shown: each sentence with its verdict and its passage."""
+"""The support of one answer for the page: each sentence with its verdict and its passage."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def answer_support(run: RunFolder, episode: Episode) -> tuple[ShownSupport, ...]
 
 
 def _show(stored: AnswerSupport, passages: tuple[Passage, ...]) -> ShownSupport:
-    shown = tuple(_show_sentence(sentence, passages) for sentence in stored.sentences)
-    return ShownSupport(stored.checker, shown, stored.quotations, stored.note)
+    sentences = tuple(_show_sentence(sentence, passages) for sentence in stored.sentences)
+    return ShownSupport(stored.checker, sentences, stored.quotations, stored.note)
 
 
 def _show_sentence(sentence: SentenceSupport, passages: tuple[Passage, ...]) -> ShownSentence:

@@ -65,10 +65,10 @@ def save_hhem(folder: Path, base: Path, seed: int = 5) -> Path:
     config.initializer_factor = 4.0
     model = T5ForTokenClassification(config)
     folder.mkdir()
-    kept = {
+    state = {
         name: tensor for name, tensor in model.state_dict().items() if "embed_tokens" not in name
     }
-    save_file({f"t5.{name}": t.clone() for name, t in kept.items()}, folder / "model.safetensors")
+    save_file({f"t5.{name}": t.clone() for name, t in state.items()}, folder / "model.safetensors")
     (folder / "config.json").write_text(
         json.dumps(
             {
@@ -86,7 +86,7 @@ def passage(number: int, text: str, title: str = "") -> Passage:
     return Passage(f"p{number}", text, title)
 
 
-def answered(
+def answer_pair(
     answer: str,
     texts: Sequence[str],
     question: str = "Which?",

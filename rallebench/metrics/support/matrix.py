@@ -24,6 +24,7 @@ from rallebench.metrics.support.checker import SupportPair
 
 SENTENCES, CITATIONS, CLAIMS, GOLD_TEXT = "sentences", "citations", "claims", "gold text"
 """Parts of a matrix: sentences × passages; cited passages together; gold claims × passages and answer; sentences × gold."""
+SHOWN_DIGITS = 4
 MOST_CITATIONS = 3
 """Citations of a sentence that count, as in ALCE."""
 
@@ -103,7 +104,7 @@ class AnswerMatrix:
                 sentence.text,
                 tuple(number for number in sentence.numbers if 1 <= number <= count),
                 tuple(number for number in sentence.numbers if not 1 <= number <= count),
-                row,
+                tuple(round(score, SHOWN_DIGITS) for score in row),
                 state,
             )
             for sentence, row, state in zip(parts.sentences, scores, states)

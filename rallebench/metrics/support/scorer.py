@@ -49,7 +49,7 @@ class SupportTraits:
 
 @dataclass(frozen=True, slots=True)
 class SupportScorer:
-    """Support metrics of one model, which is no language model."""
+    """Support metrics of the embedded head or of one model in a folder."""
 
     entries: tuple[Entry[Any], ...]
     option: str
@@ -99,7 +99,7 @@ class SupportScorer:
                 refused[id(answer)] = reason
         if checker:
             readable = [answer for answer in checkable if id(answer) not in refused]
-            needed = _needed(self.entries)
+            needed = _read_parts(self.entries)
             flows = [fill_matrix(answer, needed, checker.threshold) for answer in readable]
             filled = dict(zip(map(id, readable), play(flows, checker.score)))
         return [
@@ -153,7 +153,7 @@ class SupportJudge:
     def flow(self, pair: Pair) -> Flow | None:
         """Return the flow that decides on each passage and sentence; None if nothing can be checked."""
         answer = read_answer(pair)
-        needed = _needed(self.entries)
+        needed = _read_parts(self.entries)
         return None if answer.note else self._decide(fill_matrix(answer, needed, LLM_THRESHOLD))
 
     def _decide(self, matrix: Scores) -> Flow:
@@ -193,7 +193,7 @@ class SupportJudge:
     def _fill(self, answer: AnswerParts, stored: str) -> AnswerMatrix | None:
         """Return the matrix with the stored scores; None if they belong to other metrics."""
         scores = iter(json.loads(stored))
-        matrix = fill_matrix(answer, _needed(self.entries), LLM_THRESHOLD)
+        matrix = fill_matrix(answer, _read_parts(self.entries), LLM_THRESHOLD)
         try:
             pairs = next(matrix)
             while True:
@@ -214,7 +214,7 @@ def support_judge(names: Sequence[str], llm: str, mark: str, prompts: str = "") 
     settings = {
         "prompts": {PROMPT: text},
         "model": mark,
-        "parts": sorted(_needed(entries)),
+        "parts": sorted(_read_parts(entries)),
     }
     return SupportJudge(entries, llm, settings)
 
@@ -261,7 +261,7 @@ def _checked_parts(pair: Pair, entry: Entry[Any], run: RunEvidence) -> AnswerPar
     return replace(answer, note=lacks.removeprefix("not scored: ")) if lacks else answer
 
 
-def _needed(entries: Sequence[Entry[Any]]) -> frozenset[str]:
+def _read_parts(entries: Sequence[Entry[Any]]) -> frozenset[str]:
     return frozenset().union(*(entry.traits["support"].parts for entry in entries))
 
 
@@ -278,4 +278,4 @@ def open_checker(option: str) -> CachedChecker:
 
 
 READS = ANSWER
-"""What a support metric needs of an episode."""
+"""The part of an episode that a support metric needs."""

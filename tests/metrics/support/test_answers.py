@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 
 import pytest
-from tiny_support import answered, passage, save_classifier
+from tiny_support import answer_pair, passage, save_classifier
 
 from rallebench.core.errors import NotFoundError
 from rallebench.core.scoring import Pair
-from rallebench.core.support import AnswerClaim, AnswerSupport
+from rallebench.core.support import AnswerClaim
 from rallebench.core.types import Episode, Gold, GoldClaim, Outcome
 from rallebench.engine.score import score_metrics
 from rallebench.metrics import METRICS, metric
@@ -43,7 +43,7 @@ def reason(pair: Pair, name: str = "support") -> str:
     ],
 )
 def test_the_head_sees_swapped_numbers_names_and_negations(answer: str, supported: bool) -> None:
-    pair = answered(answer, [f"{TITAN} {TRITON}"])
+    pair = answer_pair(answer, [f"{TITAN} {TRITON}"])
     assert score_metrics(["support"], [pair])["support"].values == (float(supported),)
 
 
@@ -58,8 +58,8 @@ def test_the_shipped_head_reached_the_bar_on_unseen_articles_for_every_swap() ->
 
 def test_a_short_answer_is_read_behind_its_question() -> None:
     texts = [TITAN, TRITON]
-    right = answered("1655", texts, "When did Christiaan Huygens discover Titan?")
-    wrong = answered("1846", texts, "When did Christiaan Huygens discover Titan?")
+    right = answer_pair("1655", texts, "When did Christiaan Huygens discover Titan?")
+    wrong = answer_pair("1846", texts, "When did Christiaan Huygens discover Titan?")
     assert score_metrics(["support"], [right, wrong])["support"].values == (1.0, 0.0)
     head = support_head()
     pairs = [
@@ -73,16 +73,16 @@ def test_a_short_answer_is_read_behind_its_question() -> None:
 @pytest.mark.parametrize(
     ("pair", "words"),
     [
-        (answered("", ["A text."]), "the answer is empty"),
-        (answered("[1]", ["A text."]), "the answer has no sentence"),
-        (answered("... !", ["A text."]), "the answer has no sentence"),
-        (answered("I don't know.", ["A text."]), "the answer declines"),
-        (answered("It is so.", []), "holds no retrieved passage word for word"),
-        (answered("It is so.", ["A text."], prompt=""), "holds no retrieved passage"),
-        (answered("It is so.", ["A text."], prompt="A te"), "holds no retrieved passage"),
-        (answered("泰坦是土星最大的卫星。", ["泰坦是土星最大的卫星。"]), "reads English only"),
+        (answer_pair("", ["A text."]), "the answer is empty"),
+        (answer_pair("[1]", ["A text."]), "the answer has no sentence"),
+        (answer_pair("... !", ["A text."]), "the answer has no sentence"),
+        (answer_pair("I don't know.", ["A text."]), "the answer declines"),
+        (answer_pair("It is so.", []), "holds no retrieved passage word for word"),
+        (answer_pair("It is so.", ["A text."], prompt=""), "holds no retrieved passage"),
+        (answer_pair("It is so.", ["A text."], prompt="A te"), "holds no retrieved passage"),
+        (answer_pair("泰坦是土星最大的卫星。", ["泰坦是土星最大的卫星。"]), "reads English only"),
         (
-            Pair(answered("", []).example, Episode("q", "chain", (), Outcome("So."))),
+            Pair(answer_pair("", []).example, Episode("q", "chain", (), Outcome("So."))),
             "no prompt of a language model is recorded",
         ),
     ],
@@ -93,11 +93,11 @@ def test_an_answer_that_cannot_be_checked_has_a_reason_and_no_score(pair: Pair, 
 
 
 def test_gold_claims_are_needed_by_their_metrics_alone() -> None:
-    pair = answered("Titan is a moon [1].", [TITAN])
+    pair = answer_pair("Titan is a moon [1].", [TITAN])
     assert reason(pair, "claim_recall") == "not scored: no gold claims"
     gold = Gold(claims=(GoldClaim("Titan is the largest moon of Saturn."), GoldClaim("Io is hot.")))
     scored = score_metrics(
-        ["claim_recall", "support"], [answered("Titan is a moon [1].", [TITAN], gold=gold)]
+        ["claim_recall", "support"], [answer_pair("Titan is a moon [1].", [TITAN], gold=gold)]
     )
     assert scored["claim_recall"].values == (0.5,) and scored["support"].values[0] is not None
 
@@ -108,7 +108,9 @@ def test_chinese_answers_are_read_by_a_model_of_a_folder(
     folder = save_classifier(
         tmp_path_factory.mktemp("m") / "nli", ["entailment", "neutral"], positions=128
     )
-    pair = answered("泰坦是土星最大的卫星[1]。它有大气。", ["泰坦是土星最大的卫星。", "海王星。"])
+    pair = answer_pair(
+        "泰坦是土星最大的卫星[1]。它有大气。", ["泰坦是土星最大的卫星。", "海王星。"]
+    )
     series = score_metrics([f"support:{folder}"], [pair])[f"support:{folder}"]
     assert series.values[0] is not None
     (support,) = series.support
@@ -131,7 +133,7 @@ def test_all_numbers_of_a_model_come_from_one_matrix(monkeypatch: pytest.MonkeyP
             return ""
 
     monkeypatch.setattr(scorer, "open_checker", lambda option: Counting())
-    pairs = [answered("A fact [1][2]. Another [3].", [TITAN, TRITON])] * 3
+    pairs = [answer_pair("A fact [1][2]. Another [3].", [TITAN, TRITON])] * 3
     assert len(metric_scorers([*NAMES, "em"])) == 2
     scored = score_metrics(NAMES, pairs)
     assert seen == [3 * (2 * 2 + 1)], "two sentences by two passages, and the two cited together"
@@ -141,13 +143,9 @@ def test_all_numbers_of_a_model_come_from_one_matrix(monkeypatch: pytest.MonkeyP
     assert (sentence.cited, sentence.wrong, other.cited, other.wrong) == ((1, 2), (), (), (3,))
 
 
-def test_the_support_of_an_answer_is_stored_as_json() -> None:
-    pair = answered('He said "the largest moon of Saturn" [2][1].', [TITAN])
+def test_the_support_of_an_answer_tells_quotations_and_wrong_citations() -> None:
+    pair = answer_pair('He said "the largest moon of Saturn" [2][1].', [TITAN])
     (support,) = score_metrics(["support"], [pair])["support"].support
-    assert (
-        AnswerSupport.from_json(json.loads(json.dumps(support.to_json()))).to_json()
-        == support.to_json()
-    )
     assert support.quotations[0].passage == 1 and support.sentences[0].wrong == (2,)
 
 
@@ -163,6 +161,6 @@ def test_a_language_model_is_a_judge_and_a_folder_is_not() -> None:
 
 
 def test_a_metric_alone_reads_an_episode_without_its_question() -> None:
-    pair = answered("Christiaan Huygens discovered Titan in 1655.", [TITAN])
+    pair = answer_pair("Christiaan Huygens discovered Titan in 1655.", [TITAN])
     assert METRICS["support"](pair.episode, Gold()) == 1.0
-    assert METRICS["support"](answered("", []).episode, Gold()) is None
+    assert METRICS["support"](answer_pair("", []).episode, Gold()) is None

@@ -29,7 +29,7 @@ PAIRS = [
 ]
 
 
-def opened(option: str) -> FolderChecker:
+def open_option(option: str) -> FolderChecker:
     return open_support_model(read_support_model(option))
 
 
@@ -40,7 +40,7 @@ def parts(folder: Path, kind: str, base: Path | None = None) -> tuple[Any, Any]:
     return tokenizer, getattr(transformers, kind).from_pretrained(folder).eval()
 
 
-def joined(pair: SupportPair) -> str:
+def premise(pair: SupportPair) -> str:
     """The passages as ALCE gives them to its model."""
     return "\n".join(f"Title: {p.title}\n{p.text}" if p.title else p.text for p in pair.premise)
 
@@ -55,10 +55,10 @@ def test_an_nli_model_gives_the_probability_of_entailment(tmp_path: Path) -> Non
     folder = save_classifier(tmp_path / "nli", ["contradiction", "entailment", "neutral"])
     tokenizer, model = parts(folder, "AutoModelForSequenceClassification")
     expected = [
-        model(**tokenizer(joined(p), statement(p), return_tensors="pt")).logits.softmax(-1)[0, 1]
+        model(**tokenizer(premise(p), statement(p), return_tensors="pt")).logits.softmax(-1)[0, 1]
         for p in PAIRS
     ]
-    scores = opened(f"{folder}?{EXACT}").score(PAIRS)
+    scores = open_option(f"{folder}?{EXACT}").score(PAIRS)
     assert scores == pytest.approx([float(x) for x in expected], abs=1e-5)
     assert len(set(scores)) == 3
 
@@ -68,10 +68,10 @@ def test_one_label_gives_a_logistic_value_where_a_threshold_is_named(tmp_path: P
     folder = save_classifier(tmp_path / "hhem1", ["LABEL_0"])
     tokenizer, model = parts(folder, "AutoModelForSequenceClassification")
     expected = [
-        float(model(**tokenizer(joined(p), statement(p), return_tensors="pt")).logits.sigmoid())
+        float(model(**tokenizer(premise(p), statement(p), return_tensors="pt")).logits.sigmoid())
         for p in PAIRS
     ]
-    checker = opened(f"{folder}?above=0.3&{EXACT}")
+    checker = open_option(f"{folder}?above=0.3&{EXACT}")
     assert checker.threshold == 0.3
     assert checker.score(PAIRS) == pytest.approx(expected, abs=1e-5)
 
@@ -80,11 +80,11 @@ def test_one_label_gives_a_logistic_value_where_a_threshold_is_named(tmp_path: P
 def test_minicheck_reads_passage_and_claim_as_one_text(tmp_path: Path) -> None:
     folder = save_classifier(tmp_path / "mc", ["LABEL_0", "LABEL_1"])
     tokenizer, model = parts(folder, "AutoModelForSequenceClassification")
-    texts = [f"{joined(p)}{tokenizer.sep_token}{statement(p)}" for p in PAIRS]
+    texts = [f"{premise(p)}{tokenizer.sep_token}{statement(p)}" for p in PAIRS]
     expected = [
         float(model(**tokenizer(t, return_tensors="pt")).logits.softmax(-1)[0, 1]) for t in texts
     ]
-    assert opened(f"{folder}?format=minicheck&{EXACT}").score(PAIRS) == pytest.approx(
+    assert open_option(f"{folder}?format=minicheck&{EXACT}").score(PAIRS) == pytest.approx(
         expected, abs=1e-5
     )
 
@@ -92,10 +92,10 @@ def test_minicheck_reads_passage_and_claim_as_one_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "layout"),
     [
-        ("lytang/MiniCheck-Flan-T5-Large", lambda p: f"predict: {joined(p)}</s>{statement(p)}"),
+        ("lytang/MiniCheck-Flan-T5-Large", lambda p: f"predict: {premise(p)}</s>{statement(p)}"),
         (
             "google/t5_xxl_true_nli_mixture",
-            lambda p: f"premise: {joined(p)} hypothesis: {statement(p)}",
+            lambda p: f"premise: {premise(p)} hypothesis: {statement(p)}",
         ),
     ],
 )
@@ -116,7 +116,7 @@ def test_a_t5_is_asked_for_its_first_token(
             decoder_input_ids=start,
         ).logits[0, 0]
         expected.append(float(logits[[no, yes]].softmax(-1)[1]))
-    assert opened(f"{folder}?{EXACT}").score(PAIRS) == pytest.approx(expected, abs=1e-5)
+    assert open_option(f"{folder}?{EXACT}").score(PAIRS) == pytest.approx(expected, abs=1e-5)
 
 
 @torch.inference_mode()
@@ -142,7 +142,7 @@ def test_lettucedetect_counts_the_weakest_token_of_the_sentence(tmp_path: Path) 
         start = encoded.input_ids.shape[1] - size - 1
         tokens = model(**encoded).logits.softmax(-1)[0, start : start + size, 0]
         expected.append(float(tokens.min()))
-    assert opened(f"{folder}?{EXACT}").score(PAIRS) == pytest.approx(expected, abs=1e-5)
+    assert open_option(f"{folder}?{EXACT}").score(PAIRS) == pytest.approx(expected, abs=1e-5)
 
 
 @torch.inference_mode()
@@ -160,12 +160,12 @@ def test_hhem_is_read_from_its_weights_without_its_code(tmp_path: Path) -> None:
     for pair in PAIRS:
         prompt = (
             "<pad> Determine if the hypothesis is true given the premise?\n\n"
-            f"Premise: {joined(pair)}\n\nHypothesis: {statement(pair)}"
+            f"Premise: {premise(pair)}\n\nHypothesis: {statement(pair)}"
         )
         encoded = tokenizer(prompt, return_tensors="pt")
         logits = model(input_ids=encoded.input_ids, attention_mask=encoded.attention_mask).logits
         expected.append(float(logits[0, 0].softmax(-1)[1]))
-    scores = opened(f"{folder}?base={base}&{EXACT}").score(PAIRS)
+    scores = open_option(f"{folder}?base={base}&{EXACT}").score(PAIRS)
     assert scores == pytest.approx(expected, abs=1e-5)
 
 
@@ -176,14 +176,14 @@ def test_batches_of_mixed_lengths_change_no_score(tmp_path: Path) -> None:
         SupportPair((passage(i, " ".join(words[: 1 + i % 14])),), AnswerClaim(f"{words[i % 14]} ."))
         for i in range(40)
     ]
-    checker = opened(f"{folder}?{EXACT}")
+    checker = open_option(f"{folder}?{EXACT}")
     together = checker.score(pairs)
     assert together == pytest.approx([checker.score([pair])[0] for pair in pairs], abs=1e-5)
 
 
 def test_a_long_passage_counts_by_its_best_window(tmp_path: Path) -> None:
     folder = save_classifier(tmp_path / "nli", ["entailment", "neutral"])
-    checker = opened(f"{folder}?max_length=24&{EXACT}")
+    checker = open_option(f"{folder}?max_length=24&{EXACT}")
     sentences = ["the old city . ", "a b c d the river . ", "king and king and king . "] * 6
     claim = AnswerClaim("the river .")
     long = SupportPair((passage(1, "".join(sentences)),), claim)

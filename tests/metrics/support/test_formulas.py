@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_support import answered
+from tiny_support import answer_pair
 
 from rallebench.core.scoring import Pair
 from rallebench.core.types import Gold, GoldClaim
@@ -50,7 +50,7 @@ def oracle(pairs: Sequence[SupportPair]) -> list[float]:
     return scores
 
 
-def matrix_of(pair: Pair) -> AnswerMatrix:
+def filled_matrix(pair: Pair) -> AnswerMatrix:
     (matrix,) = play([fill_matrix(read_answer(pair), EVERY, 0.5)], oracle)
     return matrix
 
@@ -74,7 +74,7 @@ class Drawn:
             GoldClaim(f"Claim {i} is {' '.join(sorted(c))}.", i % 2 == 0)
             for i, c in enumerate(self.claims)
         )
-        return answered(answer, texts, gold=Gold(claims=claims))
+        return answer_pair(answer, texts, gold=Gold(claims=claims))
 
 
 def draw(seed: int, wrong: bool = True) -> Drawn:
@@ -130,7 +130,7 @@ def published_autoais(drawn: Drawn, at_most: int = 3) -> tuple[float, float]:
 @pytest.mark.parametrize("seed", range(300))
 def test_citations_equal_the_published_code(seed: int) -> None:
     drawn = draw(seed)
-    matrix = matrix_of(drawn.pair())
+    matrix = filled_matrix(drawn.pair())
     recall, precision = published_autoais(drawn)
     assert formulas.citation_recall(matrix).value == pytest.approx(recall)
     assert formulas.citation_precision(matrix).value == pytest.approx(precision)
@@ -176,7 +176,7 @@ def published_ragchecker(drawn: Drawn) -> dict[str, float]:
 @pytest.mark.parametrize("seed", range(100))
 def test_ratios_equal_the_published_code(seed: int) -> None:
     drawn = draw(seed)
-    matrix = matrix_of(drawn.pair())
+    matrix = filled_matrix(drawn.pair())
     for name, expected in published_ragchecker(drawn).items():
         compute = metric(name).traits["support"].compute
         assert compute(matrix).value == pytest.approx(expected), name
@@ -186,7 +186,7 @@ def test_ratios_equal_the_published_code(seed: int) -> None:
 def test_nuggets_weigh_by_importance(seed: int) -> None:
     """Vital counts alone, and a weight of 1 against 1/2 (Pradeep et al. 2025, arXiv:2504.15068)."""
     drawn = draw(seed)
-    matrix = matrix_of(drawn.pair())
+    matrix = filled_matrix(drawn.pair())
     everything = set().union(*(facts for facts, _ in drawn.sentences))
     held = [claim <= everything for claim in drawn.claims]
     vital, okay = held[::2], held[1::2]
@@ -204,10 +204,10 @@ def test_an_irrelevant_citation_never_raises_precision_or_changes_recall(
 ) -> None:
     drawn = draw(seed, wrong=False)
     drawn.passages.append({"Z"})
-    before = matrix_of(drawn.pair())
+    before = filled_matrix(drawn.pair())
     _, cited = drawn.sentences[at % len(drawn.sentences)]
     cited.append(len(drawn.passages))
-    after = matrix_of(drawn.pair())
+    after = filled_matrix(drawn.pair())
     assert formulas.citation_precision(after).value <= formulas.citation_precision(before).value  # type: ignore[operator]
     if len(cited) > 1:
         assert formulas.citation_recall(after) == formulas.citation_recall(before)
@@ -216,18 +216,18 @@ def test_an_irrelevant_citation_never_raises_precision_or_changes_recall(
 @given(seeds, st.integers(0, 3))
 def test_a_wrong_citation_never_raises_recall(seed: int, at: int) -> None:
     drawn = draw(seed)
-    before = matrix_of(drawn.pair())
+    before = filled_matrix(drawn.pair())
     drawn.sentences[at % len(drawn.sentences)][1].append(len(drawn.passages) + 1)
-    after = matrix_of(drawn.pair())
+    after = filled_matrix(drawn.pair())
     assert formulas.citation_recall(after).value <= formulas.citation_recall(before).value  # type: ignore[operator]
 
 
 @given(seeds)
 def test_a_further_passage_never_lowers_support(seed: int) -> None:
     drawn = draw(seed, wrong=False)
-    before = matrix_of(drawn.pair())
+    before = filled_matrix(drawn.pair())
     drawn.passages.append({"A", "B"})
-    after = matrix_of(drawn.pair())
+    after = filled_matrix(drawn.pair())
     for compute in (formulas.supported_share, formulas.faithfulness, formulas.claim_recall):
         assert compute(after).value >= compute(before).value  # type: ignore[operator]
 
@@ -235,23 +235,23 @@ def test_a_further_passage_never_lowers_support(seed: int) -> None:
 @given(seeds)
 def test_shares_of_wrong_and_right_sentences_add_up(seed: int) -> None:
     """Unfaithful sentences are hallucinated or known; all shares lie between 0 and 1."""
-    matrix = matrix_of(draw(seed).pair())
+    matrix = filled_matrix(draw(seed).pair())
     parts = [formulas.faithfulness, formulas.hallucination, formulas.self_knowledge]
     assert sum(compute(matrix).value or 0.0 for compute in parts) == pytest.approx(1.0)
     assert all(0 <= (compute(matrix).value or 0.0) <= 1 for compute in parts)
 
 
 def test_values_that_are_0_by_definition_say_so() -> None:
-    nothing_cited = matrix_of(answered("Fact A holds.", ["It says A."]))
+    nothing_cited = filled_matrix(answer_pair("Fact A holds.", ["It says A."]))
     assert formulas.citation_precision(nothing_cited) == (
         0.0,
         "0 by ALCE's definition: the answer cites no passage",
     )
     gold = Gold(claims=(GoldClaim("It is B."),))
-    unused = matrix_of(answered("Fact A holds.", ["It says A."], gold=gold))
+    unused = filled_matrix(answer_pair("Fact A holds.", ["It says A."], gold=gold))
     assert "0 by RAGChecker's definition" in formulas.context_utilization(unused).note
     okay = Gold(claims=(GoldClaim("It is B.", vital=False),))
-    assert formulas.vital_recall(matrix_of(answered("A.", ["A."], gold=okay))) == (
+    assert formulas.vital_recall(filled_matrix(answer_pair("A.", ["A."], gold=okay))) == (
         None,
         "no gold claim is vital",
     )
