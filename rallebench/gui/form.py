@@ -99,6 +99,11 @@ def on_change(do: str, **data: Any) -> Markup:
     return attributes(do=do, on="change", **data)
 
 
+def on_edit(do: str, **data: Any) -> Markup:
+    """Return attributes of a part of a form that trigger an action when a field in it changes, and while a number is typed."""
+    return attributes(do=do, on="edit", **data)
+
+
 def on_enter(do: str, **data: Any) -> Markup:
     """Return attributes for the first field of a dialog that trigger an action on Enter."""
     return Markup("{} autofocus").format(attributes(do=do, on="enter", **data))

@@ -13,10 +13,10 @@ from markupsafe import Markup
 from rallebench.core.events import Progress
 from rallebench.core.numbers import plural
 from rallebench.gui.addresses import (
-    AnyQuery,
     BuilderAddress,
     ExperimentAddress,
     ModelAddress,
+    Query,
     RunAddress,
 )
 from rallebench.gui.html import button, doing, escape, join_facts, link, problem, progress, state
@@ -166,13 +166,13 @@ def interrupted_href(record: JobRecord) -> str:
     """Return the address of the view that continues an interrupted job."""
     if record.kind in DATA_KINDS:
         return "#/data/list"
-    places: Mapping[str, type[AnyQuery]] = {
+    places: Mapping[str, Callable[[str], Query]] = {
         "run": RunAddress,
         "scoring": RunAddress,
         "test": ModelAddress,
         "dataset builder": BuilderAddress,
     }
-    return places.get(record.kind, ExperimentAddress).read({"id": record.name}).href
+    return places.get(record.kind, ExperimentAddress)(record.name).href
 
 
 def done_share(job: Job) -> float | None:

@@ -42,6 +42,8 @@ WORDS_RATE = 5_000.0
 """Passages per second when indexing without an encoder on a slow machine."""
 CACHE_SEARCH_SECONDS = 3.0
 """Maximum seconds to search the reply cache; if it takes longer, the number of cached replies is unknown."""
+EARLIER_RUNS = "as earlier runs"
+"""The basis of a time from runs of the same chain and model."""
 RANKED = ("sweep", "batch", "baselines")
 """Kinds that end by ranking real answers; a plan cannot do this."""
 
@@ -94,12 +96,12 @@ class Forecasts:
             cached = min(cached, calls)
         if cached and seconds and not pilot:
             rest = 1 - cached / (calls or cached)
-            seconds, usd = _times(seconds, rest), None if usd is None else rest * usd
+            seconds, usd = scale_seconds(seconds, rest), None if usd is None else rest * usd
         of_builds = self.building(plan)
         if of_builds is None and pilot and pilot.building is not None:
             of_builds = widen(pilot.building)
         if seconds is not None:
-            seconds = None if of_builds is None else _sum_seconds([seconds, of_builds])
+            seconds = None if of_builds is None else add_seconds([seconds, of_builds])
         if usd is None and self._is_free({llm for run in plan.runs for llm in run.llms}):
             usd = 0.0
         questions = max((run.questions for run in plan.runs), default=0)
@@ -131,11 +133,11 @@ class Forecasts:
         measured = [(run.open, speed) for run, speed in zip(left, speeds) if speed is not None]
         if not left or len(measured) < len(left):
             return None, None, ""
-        seconds = _sum_seconds([_times(speed.seconds, count) for count, speed in measured])
+        seconds = add_seconds([scale_seconds(speed.seconds, count) for count, speed in measured])
         prices = [None if speed.usd is None else count * speed.usd for count, speed in measured]
         known_prices = [price for price in prices if price is not None]
         usd = sum(known_prices) if len(known_prices) == len(prices) else None
-        return seconds, usd, "from earlier runs"
+        return seconds, usd, EARLIER_RUNS
 
     def building(self, planned: Forecast) -> Seconds | None:
         """Estimate the time to build missing indexes from their passages and the encoder's speed on this machine;
@@ -149,7 +151,7 @@ class Forecasts:
             if passages is None or rate is None:
                 return None
             seconds.append(widen(passages.passages / rate))
-        return _sum_seconds(seconds)
+        return add_seconds(seconds)
 
     def speed(self, flow: FlowSpec) -> Speed | None:
         """Return the speed of the newest runs of exactly this chain with the same models and indexes; None if there
@@ -222,15 +224,17 @@ def _pilot_time(done: PilotCosts) -> tuple[Seconds | None, float | None, str]:
     seconds = None
     if time_.value is not None and time_.low is not None and time_.high is not None:
         seconds = (time_.value, time_.low, time_.high)
-    return seconds, usd.value if not unpriced else None, f"from {count} questions asked"
+    return seconds, usd.value if not unpriced else None, f"as {count} questions asked"
 
 
-def _times(seconds: Seconds, factor: float) -> Seconds:
+def scale_seconds(seconds: Seconds, factor: float) -> Seconds:
+    """Multiply a time and its bounds."""
     expected, low, high = seconds
     return factor * expected, factor * low, factor * high
 
 
-def _sum_seconds(several: Sequence[Seconds]) -> Seconds:
+def add_seconds(several: Sequence[Seconds]) -> Seconds:
+    """Add times and their bounds."""
     expected, low, high = (sum(ends) for ends in zip(*several))
     return expected, low, high
 

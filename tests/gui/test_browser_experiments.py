@@ -19,6 +19,22 @@ def place(tab: Any) -> Any:
     return tab
 
 
+def test_a_plan_follows_numbers_while_they_are_typed(place: Any) -> None:
+    place.focus("input[name=limit]")
+    place.keyboard.type("7")
+    says(place, "#x-plan", "21\nquestions")
+    expect(place.locator("input[name=limit]")).to_be_focused()
+    place.keyboard.type("0")
+    says(place, "#x-plan", "210\nquestions")
+    place.focus("[name='own:k']")
+    place.keyboard.type("12")
+    place.wait_for_timeout(500)
+    expect(place.locator("[name='v:k']")).to_have_count(6)  # it is taken when it is complete
+    place.keyboard.press("Enter")
+    expect(place.locator("[name='v:k'][value='12']")).to_be_checked()
+    says(place, "#x-plan", "280\nquestions")
+
+
 def test_a_sweep_is_chosen_planned_run_and_its_winner_used_in_build(place: Any) -> None:
     place.fill("input[name=limit]", "10")
     place.keyboard.press("Tab")

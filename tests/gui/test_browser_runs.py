@@ -190,6 +190,23 @@ def test_a_new_run_is_chosen_and_seen_in_another_window(
     assert complaints == []
 
 
+def test_the_plan_of_a_new_run_follows_typing_and_enter_runs_it(tab: Any) -> None:
+    go(tab, "#/runs/list?new=1")
+    says(tab, "#new-start", "Run 222 questions")
+    tab.focus("#dialog [name=limit]")
+    tab.keyboard.type("30")
+    says(tab, "#new-start", "Run 30 questions")
+    says(tab, "#new-plan", "30 questions of starter-qa")
+    tab.keyboard.press("Backspace")
+    tab.keyboard.press("Backspace")
+    tab.keyboard.type("0")
+    says(tab, "#new-plan", "The number of questions is 0")
+    tab.keyboard.press("Backspace")
+    tab.keyboard.type("3")
+    tab.keyboard.press("Enter")
+    says(tab, "#run-top", "of 3 right")
+
+
 def test_an_older_answer_of_a_form_does_not_replace_a_newer_one(tab: Any) -> None:
     go(tab, "#/runs/list?new=1")
     says(tab, "#new-plan", "questions")

@@ -24,6 +24,7 @@ from rallebench.gui.places import _steps
 from rallebench.gui.places._bench import Bench, Execution
 from rallebench.gui.places._few_table import VariantGrid
 from rallebench.gui.places._steps import excerpt
+from rallebench.services.forecasts import Forecasts
 from rallebench.views import run_list
 from rallebench.views.chain_forms import from_address
 
@@ -472,6 +473,35 @@ def test_an_edited_chain_stands_beside_the_saved_one_and_all_run(build_page: Pag
     }
 
 
+@pytest.mark.parametrize("cached", [False, True])
+def test_grid_and_new_run_foresee_the_same_in_the_same_words(
+    build_page: Page, monkeypatch: pytest.MonkeyPatch, cached: bool
+) -> None:
+    if not cached:
+        monkeypatch.setattr(Forecasts, "in_cache", lambda *_: None)
+    build_page.open("build/few?set=tiny-qa")
+    build_page.call("few.add", {**FIELDS, "a1_target": "echo"})
+    for cell in build_page.session("w").state(VariantGrid).cells.values():
+        object.__setattr__(cell, "seconds", 30.0)
+    label = re.search(r"Run on all 8 · ([^<]+)<", view_of(build_page, "build/few"))
+    dialog = str(build_page.call("few.ask_all").dialog)
+    first = re.findall(r'name="variant"[^>]*value="(\w+)"', dialog)[0]
+    both = texts(dialog)
+    one = texts(str(build_page.call("few.count_all", {"variant": first}).html["few-all"]))
+    new = texts(build_page.call("runs.check", {"dataset": "tiny-qa"}).html["new-plan"])
+    if cached:
+        words = "8 of 8 answers are in the cache, so it takes a few seconds"
+        assert label and label[1].strip() == "a few seconds"
+        assert "2 runs of 8 questions · 16 of 16 answers are in the cache" in both
+    else:
+        words = "3–6 min, as the answers so far"
+        assert label and label[1].strip() == "6–12 min"
+        assert "2 runs of 8 questions · 6–12 min, as the answers so far." in both
+    assert one == f"1 run of 8 questions · {words}." and words in new
+    none = build_page.call("few.count_all", {}).html["few-all"]
+    assert none == "No variant is ticked."
+
+
 def test_without_a_wrong_question_the_grid_says_what_to_do(build_page: Page) -> None:
     assert (
         "is known to be wrong"
@@ -621,7 +651,7 @@ def test_an_agent_runs_on_a_dataset_as_a_job(build_page: Page) -> None:
     assert build_page.call("runs.start", fields).go == "#/runs/run?id=agent"
     assert ended(build_page, "run", "agent").error is None
     plan = build_page.call("runs.check", {"agent": "on", "dataset": "tiny-qa"}).html["new-plan"]
-    assert "as earlier runs of this chain" in plan
+    assert "as earlier runs" in plan
     metrics = view_of(build_page, "runs/run?id=agent&part=metrics")
     assert "The agent" in metrics and "2 questions" in texts(metrics)
 

@@ -580,6 +580,11 @@ def test_a_plan_and_a_try_say_what_a_builder_will_do(page: Page) -> None:
     plan = texts(page.call("builder.plan", fields).html["builder-plan"])
     assert "4-questions" in plan and not (page.workbench.workspace.path / "experiments").exists()
     assert "Plan" in page.call("builder.pilot", fields).html["builder-plan"]
+    assert page.call("builder.replan", fields).html == {}
+    assert (
+        "4-questions"
+        in page.call("builder.replan", {**fields, "planned": "on"}).html["builder-plan"]
+    )
 
 
 # refusals

@@ -237,7 +237,7 @@ def test_an_estimate_asks_three_questions_a_run_and_the_plan_has_what_they_took(
     page.call("experiments.estimate", SWEEP)
     wait_for_jobs(page)
     plan = texts(page.call("experiments.show_plan", {"name": "ks"}).html["x-plan"])
-    assert "from 6 questions asked" in plan and "Estimate again" in plan
+    assert "as 6 questions asked" in plan and "Estimate again" in plan
     assert not page.workbench.runs.list()
     assert re.search("16 calls to models, [36] of them from the cache, and 16 searches", plan)
 
@@ -254,7 +254,7 @@ def test_an_estimate_that_failed_says_why(page: Page) -> None:
 def test_a_plan_of_cached_answers_takes_no_time(page: Page) -> None:
     ran(page)
     plan = sweep(page, name="again")
-    assert "a few s from the cache" in plan
+    assert "a few seconds from the cache" in plan
     assert "16 calls to models, all from the cache, and 16 searches" in plan
 
 
@@ -270,10 +270,12 @@ def test_times_from_the_cache_are_marked_and_no_chart_compares_them(page: Page) 
 
 @pytest.mark.slow
 def test_times_come_from_earlier_runs_of_the_same_chains_and_models(page: Page) -> None:
-    assert "time not known yet" in sweep(page)
+    assert "time unknown: no run of all of them yet" in sweep(page)
     ran(page)
-    assert "a few s from the cache" in sweep(page, name="again")
-    assert "time not known yet" in sweep(page, name="again", **{"own:k": "4"})  # never run
+    assert "a few seconds from the cache" in sweep(page, name="again")
+    assert "time unknown: no run of all of them yet" in sweep(
+        page, name="again", **{"own:k": "4"}
+    )  # never run
 
 
 # running

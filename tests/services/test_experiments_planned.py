@@ -220,7 +220,7 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
     assert (again.questions, again.open) == (8, 0)
     other = bench.forecasts.forecast(sweep(bench, {"k": ["1", "2"]}, name="other"))
     assert other.cached == 8, "four questions of each variant are in the cache"
-    assert other.basis == "from earlier runs" and other.seconds and other.seconds[0] > 0
+    assert other.basis == "as earlier runs" and other.seconds and other.seconds[0] > 0
     same = bench.forecasts.forecast(sweep(bench, {"k": ["1", "2"]}, name="same", limit=4))
     assert same.cached == 8 and same.seconds is not None and same.seconds[0] == 0
 

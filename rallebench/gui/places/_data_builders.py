@@ -50,7 +50,9 @@ WORTH_A_LOOK = {
 def register(page: Page) -> None:
     page.view("data/builder", open_builder, back="data/builder")
     page.actions("builder", follow, rows, reads=True)
-    page.actions("builder", redraw, plan, pilot, start, continue_, edit, save, toggle, check)
+    page.actions(
+        "builder", redraw, plan, replan, pilot, start, continue_, edit, save, toggle, check
+    )
     page.action("builder.checked", store_check)
 
 
@@ -78,8 +80,8 @@ def open_builder(page: Page, event: Event) -> Patch:
     begun = Markup("<ul>{}</ul>").format(begun) if begun else html.note("None yet.")
     head = html.heading("Begun or built", str(len(names)), first=True)
     body = Markup(
-        '{}<div class="builder-cols"><div data-form data-problems id="builder-form">{}</div><aside class="box">{}{}</aside></div>'
-    ).format(crumb, draw(page, event), head, begun)
+        '{}<div class="builder-cols"><div data-form data-problems id="builder-form"{}>{}</div><aside class="box">{}{}</aside></div>'
+    ).format(crumb, form.on_edit("builder.replan"), draw(page, event), head, begun)
     return panels.view("data/builder", "Build dataset", body)
 
 
@@ -96,7 +98,7 @@ def draw(page: Page, event: Event) -> Markup:
     parts += form.fields(
         form.text("name", "Name", name, "of the dataset"),
         form.chooser("Model", "llm", llms, event.text("llm"), blank="none"),
-        form.text("limit", "Articles or questions at most", limit, "all"),
+        form.number("limit", "Articles or questions at most", limit, 1, "all"),
         form.spending_limit_field(event.text("max_usd")),
     )
     if item.traits.get("articles", True):
@@ -151,6 +153,11 @@ def plan(page: Page, event: Event) -> Patch:
     return draw_plan(page.workbench.experiments.plan(form_request(page, event)))
 
 
+def replan(page: Page, event: Event) -> Patch:
+    """Follow the form with a plan that is shown already."""
+    return plan(page, event) if event.flag("planned") else Patch()
+
+
 def draw_plan(planned: Forecast, more: str = "") -> Patch:
     """Draw a plan: its runs, stages and notes."""
     head = Markup()
@@ -161,7 +168,8 @@ def draw_plan(planned: Forecast, more: str = "") -> Patch:
     inside = Markup("{}{}{}{}").format(
         html.heading("Plan", first=True), head, html.bullets(planned.notes), more
     )
-    return Patch({"builder-plan": Markup('<div class="box">{}</div>').format(inside)})
+    shown = form.hidden_fields(planned="on")
+    return Patch({"builder-plan": Markup('<div class="box">{}{}</div>').format(shown, inside)})
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:

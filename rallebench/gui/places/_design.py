@@ -195,7 +195,7 @@ def vary(title: str, about: str, values: str, more: str = "", drop: str = "") ->
 
 def own_value(name: str, title: str, kind: str, more: Markup = html.NOTHING) -> Markup:
     return Markup(
-        '<input class="x-own" type="{}" name="{}" placeholder="other" aria-label="Another value of {}"{}>'
+        '<input class="x-own" type="{}" name="{}" placeholder="other" aria-label="Another value of {}" data-whole{}>'
     ).format(kind, name, title, more)
 
 

@@ -97,6 +97,7 @@ def grid_questions(page: Page, bench: Bench, grid: VariantGrid) -> list[Example]
 def open_few(page: Page, event: Event) -> Iterator[Patch]:
     """Open the grid as the window left it, or as the address says, and follow a running one."""
     grid = window_grid(event)
+    grid.foreseen = None  # runs may have ended since
     follow(page, event)
     yield Patch(title="A few questions") | redraw(page, event)
     if grid.running is not None:

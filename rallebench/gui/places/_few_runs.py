@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 from markupsafe import Markup
@@ -12,10 +13,11 @@ from rallebench.core.numbers import plural
 from rallebench.core.types import Chain
 from rallebench.gui import form, html, panels
 from rallebench.gui.events import Event
+from rallebench.gui.forecasts import run_words
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.gui.places._few import draw_parts, window_grid, window_sheet
-from rallebench.gui.places._few_table import duration_of_all
+from rallebench.gui.places._few_table import PATIENCE, Sheet, forecast_all
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
 from rallebench.views.variants import answer_key
 
@@ -25,27 +27,49 @@ LONGEST_NAME = 60
 def register(page: Page) -> None:
     """Register the actions of names and runs."""
     page.actions("few", ask_name, rename, reads=True)
-    page.actions("few", ask_all, run_all)
+    page.actions("few", ask_all, count_all, run_all)
 
 
 def ask_all(page: Page, event: Event) -> Patch:
     """Ask for confirmation of runs on the whole dataset."""
     sheet = window_sheet(page, event)
-    whole, count = len(page.workspace.questions(sheet.dataset)), len(sheet.chains)
     choices = [(answer_key(chain), sheet.label(chain)) for chain in sheet.chains]
-    size = html.join_facts(
-        f"{plural(count, 'run')} of {whole:,} questions", duration_of_all(sheet, whole)
-    )
     boxes = form.checks("variant", choices, [key for key, _ in choices], "Variants")
-    body = Markup("{}{}").format(boxes, html.note(f"{size}. Untick those to leave out."))
+    body = Markup('<div{}>{}</div><p class="note" id="few-all">{}</p>{}').format(
+        form.on_edit("few.count_all"),
+        boxes,
+        all_words(sheet, sheet.chains),
+        html.note("Untick those to leave out."),
+    )
     return panels.ask(f"Run on all of {sheet.dataset}?", body, "Start the runs", "few.run_all")
+
+
+def all_words(sheet: Sheet, chains: Sequence[Chain]) -> str:
+    """Describe the runs of chains on the whole dataset, with their time and price."""
+    if not chains:
+        return "No variant is ticked."
+    whole = len(sheet.page.workspace.questions(sheet.dataset))
+    size = f"{plural(len(chains), 'run')} of {plural(whole, 'question')}"
+    forecast = forecast_all(sheet, chains, PATIENCE)
+    return f"{html.join_facts(size, run_words(forecast))}."
+
+
+def ticked_chains(sheet: Sheet, event: Event) -> list[Chain]:
+    """Return the columns that are ticked in the dialog."""
+    ticked = event.many("variant")
+    return [chain for chain in sheet.chains if answer_key(chain) in ticked]
+
+
+def count_all(page: Page, event: Event) -> Patch:
+    """Follow the ticks of the dialog."""
+    sheet = window_sheet(page, event)
+    return Patch({"few-all": all_words(sheet, ticked_chains(sheet, event))})
 
 
 def run_all(page: Page, event: Event) -> Patch:
     """Start a run of every ticked column on the whole dataset; compare them in the list of runs."""
     sheet, stamp = window_sheet(page, event), time.strftime("%Y%m%d-%H%M%S")
-    options, ticked = BenchmarkOptions(dataset=sheet.dataset), event.many("variant")
-    chosen = [chain for chain in sheet.chains if answer_key(chain) in ticked]
+    options, chosen = BenchmarkOptions(dataset=sheet.dataset), ticked_chains(sheet, event)
     if not chosen:
         raise UsageError("No variant is ticked; tick those to run.")
     planned = []
@@ -55,7 +79,7 @@ def run_all(page: Page, event: Event) -> Patch:
         planned.append(of_chain(page.workspace, named, options, run=run))
     for prepared in planned:
         page.workbench.runs.start(prepared)
-    started = "1 run has" if len(planned) == 1 else f"{len(planned)} runs have"
+    started = f"{plural(len(planned), 'run')} {'has' if len(planned) == 1 else 'have'}"
     return Patch(dialog="", go="#/runs/list", say=f"{started} started.")
 
 

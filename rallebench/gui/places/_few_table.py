@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
@@ -20,16 +20,20 @@ from rallebench.core.types import Chain, Episode, Example
 from rallebench.gui import figures, html
 from rallebench.gui.addresses import Door, QuestionAddress
 from rallebench.gui.answers import draw_answer
+from rallebench.gui.forecasts import run_time
 from rallebench.gui.frame import Page
 from rallebench.gui.places._bench import Busy
-from rallebench.render.numbers import text, time_range
-from rallebench.services import forecasts
+from rallebench.render.numbers import text
+from rallebench.services.run_forecasts import RunForecast, forecast_run, join_forecasts
 from rallebench.views import variants
 from rallebench.views.grid_columns import GridColumn, Series, score_answer
 from rallebench.views.variants import VariantAnswer, answer_key, cell_key
 
 DECIDED, LOOK = "decided", 10
 """The sample that grows until every variant is decided, and the questions between two looks at it."""
+
+PATIENCE = 0.5
+"""Seconds to search the reply cache for the answers of a chain."""
 
 NOTHING = {
     "wrong": Markup(
@@ -60,7 +64,7 @@ class VariantGrid(Busy):
     """``variants``: chains to compare with the base; ``names``: key of a chain → the name that the user gave it.
     ``picked``: ids chosen by hand. ``columns``: scores of every answer; ``judgements``: those of its judges; ``rows``: the
     scores so far. ``begins``: True if the questions are asked when the grid is opened; ``watched``: questions of
-    the sample that grows until it is decided.
+    the sample that grows until it is decided; ``foreseen``: the last forecast of the whole dataset, with what it depends on.
     """
 
     variants: list[Chain] = field(default_factory=list)
@@ -73,6 +77,14 @@ class VariantGrid(Busy):
     columns: list[GridColumn] = field(default_factory=list)
     judgements: dict[Scored, Episode | None] = field(default_factory=dict)
     rows: dict[Scored, ScoreRow] = field(default_factory=dict)
+    foreseen: tuple[object, RunForecast] | None = None
+
+    def seconds(self, chain: Chain) -> list[float]:
+        """Return the seconds of each answer of a chain so far."""
+        key = answer_key(chain)
+        return [
+            cell.seconds for (own, _), cell in self.cells.items() if own == key and cell.seconds
+        ]
 
 
 @dataclass(frozen=True)
@@ -326,7 +338,7 @@ def sentence(sheet: Sheet) -> Markup:
     if sheet.grid.sample == DECIDED:
         lines = [f"{sheet.label(chain)}: {as_decided(sheet, chain)}" for chain, _ in pairs]
         return Markup("{}.").format(html.join_facts(*lines))
-    label = html.join_facts(f"Run on all {whole:,}", duration_of_all(sheet, whole))
+    label = html.join_facts(f"Run on all {whole:,}", time_of_all(sheet))
     more = html.button(label, "few.ask_all", kind="quiet")
     if significant_pairs:
         chain, pair = max(significant_pairs, key=lambda item: abs(item[1].difference or 0))
@@ -357,13 +369,27 @@ def as_decided(sheet: Sheet, chain: Chain) -> Decided:
     return Decided(rule, Watched(pair.difference, low, high, pair.clusters, pair.n))
 
 
-def duration_of_all(sheet: Sheet, whole: int) -> str:
-    """Estimate the duration of ``whole`` questions per column from the answers so far; "" while a column has none."""
-    expected = 0.0
-    for chain in sheet.chains:
-        cells = (sheet.grid.cells.get(cell_key(chain, x)) for x in sheet.examples)
-        took = [cell.seconds for cell in cells if cell and cell.seconds]
-        if not took:
-            return ""
-        expected += whole * sum(took) / len(took)
-    return time_range(*forecasts.widen(expected)[1:])
+def forecast_all(sheet: Sheet, chains: Iterable[Chain], patience: float) -> RunForecast:
+    """Forecast the runs of chains on the whole dataset. ``patience``: seconds to search the reply cache for each."""
+    page, whole = sheet.page, sheet.page.workspace.questions(sheet.dataset)
+    return join_forecasts(
+        forecast_run(
+            page.workbench.forecasts,
+            chain,
+            whole,
+            taken=sheet.grid.seconds(chain),
+            patience=patience,
+        )
+        for chain in chains
+    )
+
+
+def time_of_all(sheet: Sheet) -> str:
+    """Return the time that all chains take on the whole dataset; "" while the grid is being filled."""
+    grid = sheet.grid
+    if grid.running is not None:
+        return ""
+    now = (sheet.dataset, tuple(map(answer_key, sheet.chains)), len(grid.cells))
+    if grid.foreseen is None or grid.foreseen[0] != now:
+        grid.foreseen = now, forecast_all(sheet, sheet.chains, PATIENCE)
+    return run_time(grid.foreseen[1])

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError
 from rallebench.core.forecast import CHANGING, Forecast
 from rallebench.core.numbers import plural
-from rallebench.gui import html, jobs
+from rallebench.gui import forecasts, html, jobs
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes, warning
@@ -87,15 +87,15 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
 
 
 def _big(value: Forecast, noun: str) -> Markup:
-    duration, about = "–", "time not known yet"
+    duration, about = "–", f"{forecasts.UNKNOWN}: no run of all of them yet"
     if value.questions and not value.open:
         duration, about = "0 s", "all answered"
     elif value.cached and value.cached == value.generations.high:
-        duration, about = "a few s", "from the cache"
+        duration, about = forecasts.CACHED, "from the cache"
     elif value.seconds is not None:
-        duration, about = time_range(*value.seconds[1:]), value.basis
+        duration, about = forecasts.time_words(value.seconds), value.basis
     elif value.builds:
-        about = "time not known before the indexes are built"
+        about = f"{forecasts.UNKNOWN} before the indexes are built"
     price, of = "none", "local model"
     if value.usd is None:
         price, of = "unknown", "not measured yet or no price is set"

@@ -98,9 +98,9 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
 def new_experiment(fields: Markup) -> Markup:
     """Draw the steps next to their plan."""
     return Markup(
-        '<div class="x-new"><div id="x-form" data-form{}>{}</div><aside class="box x-plan" data-problems>'
+        '<div class="x-new"><div id="x-form" data-form data-run{}>{}</div><aside class="box x-plan" data-problems>'
         '<div id="x-plan"><h3>Plan</h3>{}</div></aside></div>'
-    ).format(form.on_change("experiments.change"), fields, html.note("Counting …"))
+    ).format(form.on_edit("experiments.change"), fields, html.note("Counting …"))
 
 
 # the design

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
 from rallebench.core.runs import PreparedRun
-from rallebench.gui import form, html, panels
+from rallebench.gui import forecasts, form, html, panels
 from rallebench.gui.addresses import RunAddress, RunsAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import PLACES, Page
@@ -27,17 +27,18 @@ from rallebench.gui.places import (
     _trace,
 )
 from rallebench.gui.places._bench import Bench, window_bench
+from rallebench.gui.places._few import window_grid
 from rallebench.gui.places._runs_list import view
-from rallebench.render import numbers
 from rallebench.render import report as reports
 from rallebench.services import exchange
+from rallebench.services.run_forecasts import forecast_run
 from rallebench.views import catalog, gold_coverage, run_views
 from rallebench.views.chain_versions import is_saved
 from rallebench.views.reports import build_report
 from rallebench.views.run_requests import BenchmarkOptions, of_chain, of_flow
 
 PATIENCE = 0.7
-"""Seconds to search the reply cache before the dialog for a new run opens."""
+"""Seconds to search the reply cache for the plan of a new run."""
 FORMS = {
     "csv": ("CSV, a line a question", ".csv"),
     "jsonl": ("JSON lines, all steps", ".jsonl"),
@@ -76,16 +77,15 @@ def open_list(page: Page, event: Event) -> Patch:
 def new(page: Page, event: Event) -> Patch:
     """Open the dialog for a new run of a chain, or of the ``agent`` chosen in this window."""
     bench, space = window_bench(page, event), page.workspace
-    change = form.on_change("runs.check")
     title, gist = "Run the agent on a dataset", "metrics, name"
     parts: list[str] = [form.hidden_fields(agent="on")]
     if not event.flag("agent"):
         title, gist = "New run", "model, metrics, name"
-        parts = chain_fields(page, bench, change)
+        parts = chain_fields(page, bench)
     fields = form.fields(
         parts[0],
-        form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset, more=change),
-        form.number("limit", "Questions, the first", low=1, hint="all", more=change),
+        form.chooser("Dataset", "dataset", list(space.dataset_paths()), bench.dataset),
+        form.number("limit", "Questions, the first", low=1, hint="all"),
     )
     more = form.fields(
         *parts[1:],
@@ -104,10 +104,12 @@ def new(page: Page, event: Event) -> Patch:
     plan, start = plan_html(page, event)
     box = Markup('<div class="box" id="new-plan" data-problems>{}</div>').format(plan)
     button = Markup('<span id="new-start">{}</span>').format(start)
-    return Patch(dialog=html.dialog(title, fields + settings + box, button))
+    follow = form.on_edit("runs.check")
+    body = Markup('<div class="stack"{} data-run>{}</div>{}').format(follow, fields + settings, box)
+    return Patch(dialog=html.dialog(title, body, button))
 
 
-def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
+def chain_fields(page: Page, bench: Bench) -> list[str]:
     """Draw fields for the chain to run, and for another model and index."""
     space, as_is = page.workspace, "as in the chain"
     name, chains = bench.chain.name, [(name, name) for name in space.chain_paths()]
@@ -115,9 +117,9 @@ def chain_fields(page: Page, bench: Bench, change: Markup) -> list[str]:
         chains.insert(0, ("", f"{name}, as edited in Build"))
         name = ""
     return [
-        form.chooser("Chain", "chain", chains, name, more=change),
-        form.chooser("Model", "llm", list(space.llms()), "", blank=as_is, more=change),
-        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=as_is, more=change),
+        form.chooser("Chain", "chain", chains, name),
+        form.chooser("Model", "llm", list(space.llms()), "", blank=as_is),
+        form.chooser("Index", "retriever", list(space.retrievers()), "", blank=as_is),
     ]
 
 
@@ -160,34 +162,21 @@ def plan_html(page: Page, event: Event) -> tuple[Markup, Markup]:
     notes = Markup().join(map(html.warning, value.warnings))
     if not notes and (covered := gold_coverage.run_note(page.workspace, request)):
         notes = html.note(covered)
-    again = value.options.repeats.number
+    again, flow = value.options.repeats.number, request.flow
+    forecast = forecast_run(
+        page.workbench.forecasts,
+        flow,
+        request.examples,
+        taken=window_grid(event).seconds(flow.chain) if flow.chain else (),
+        judged=bool(request.judges),
+        repeats=again,
+        patience=PATIENCE,
+    )
     times = f"asked {again} times where a model samples" if again > 1 else ""
-    about = html.join_facts(request.dataset.name, names, estimate(page, value), times)
+    about = html.join_facts(request.dataset.name, names, forecasts.run_words(forecast), times)
     label = f"Run {plural(count, 'question')}"
     plan = Markup("<b>{}</b> of {}{}").format(plural(count, "question"), about, notes)
     return plan, html.button(label, "runs.start", kind="primary")
-
-
-def estimate(page: Page, value: PreparedRun) -> str:
-    """Estimate time and price of a new run: cached answers cost nothing, others as much as in earlier runs of the
-    chain.
-    """
-    flow, examples = value.request.flow, value.request.examples
-    chains = [flow.chain] if flow.chain else []
-    known = page.workbench.forecasts.in_cache(chains, examples, PATIENCE)
-    cached = known[1] if known else 0
-    held = f"{cached:,} of {len(examples):,} answers are in the cache" if cached else ""
-    if value.request.judges:
-        return html.join_facts(held, "time unknown: a judge is asked about every answer, too")
-    if cached == len(examples):
-        return f"{held}, so it takes a few seconds"
-    same = page.workbench.forecasts.speed(flow)
-    if same is None:
-        return html.join_facts(held, "time unknown: no run of this chain and model yet")
-    left = len(examples) - cached
-    took = numbers.time_range(*(left * end for end in same.seconds[1:]))
-    price = numbers.text(left * same.usd, "usd") if same.usd else ""
-    return html.join_facts(held, f"{took}, as earlier runs of this chain", price)
 
 
 def start(page: Page, event: Event) -> Patch:

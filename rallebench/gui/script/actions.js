@@ -57,7 +57,7 @@ const overtaken = (action, origin) => {
   const opens = action === 'open';
   const {trace} = rb.query();
   if (action === 'trace.open') return () => rb.query().trace !== trace;
-  if (!opens && !origin?.matches?.('input, select, textarea, [data-form]')) return () => false;
+  if (!opens && !origin?.matches?.('input, select, textarea, [data-form], [data-on=edit]')) return () => false;
   const key = opens ? action : action + JSON.stringify(attributes(origin));
   const number = (newest.get(key) || 0) + 1;
   newest.set(key, number);

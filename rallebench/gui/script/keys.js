@@ -56,6 +56,19 @@ const press_keyed = ev => {
   else el.click();
   return true;
 };
+const RUNS = '[data-run] input:not([type=checkbox], [type=radio], [data-whole])';
+/* Enter runs what is typed: the plan of the form is counted first, since its button may rest or have another label. */
+const run_typed = async (panel, ev) => {
+  const edited = ev.target.closest?.('[data-on=edit]');
+  if (!edited) return click_first('[data-primary]', panel, ev);
+  ev.preventDefault();
+  if (soon) {
+    settle();
+    counted = press(edited);
+  }
+  await counted;
+  click_first('[data-primary]', panel, ev);
+};
 let leader = 0;
 window.addEventListener(
   'keydown',
@@ -67,11 +80,11 @@ window.addEventListener(
     const own = ev.key === 'Enter' && !ev.isComposing && ev.target.dataset?.enter;
     if (own && ev.target.value.trim()) {
       ev.preventDefault();
-      clearTimeout(soon);
+      settle();
       return rb.act(own, {[ev.target.name]: ev.target.value}, ev.target);
     }
-    const runs = ev.key === 'Enter' && !ev.isComposing && ev.target.matches?.('[data-run] input');
-    if ((control || runs) && ev.key === 'Enter') return click_first('[data-primary]', panel, ev);
+    const runs = ev.key === 'Enter' && !ev.isComposing && ev.target.matches?.(RUNS);
+    if ((control || runs) && ev.key === 'Enter') return run_typed(panel, ev);
     if (control && ev.key === 's') return click_first('[data-save]', view, ev);
     const own_escape = ev.target.closest?.('.editor') && $('.cm-tooltip-autocomplete, .editor.full');
     if (own_escape && ev.key === 'Escape') return; // the editor closes its list, or leaves the full screen
@@ -179,16 +192,28 @@ document.addEventListener('click', ev => {
     else rb.go(row.dataset.href);
   }
 });
+/* The action of a field that is being typed in; it waits for a pause. */
 let soon = 0;
+let counted = Promise.resolve();
+const settle = () => {
+  clearTimeout(soon);
+  soon = 0;
+};
+const later_press = el => {
+  settle();
+  soon = setTimeout(() => {
+    soon = 0;
+    counted = press(el);
+  }, 200);
+};
 document.addEventListener('input', ev => {
-  const el = ev.target.closest?.('[data-on=input]');
-  if (el) {
-    clearTimeout(soon);
-    soon = setTimeout(() => press(el), 200);
-  }
+  const number = ev.target.matches?.('input[type=number]:not([data-whole])');
+  const el = ev.target.closest?.(number ? '[data-on=input], [data-on=edit]' : '[data-on=input]');
+  if (el) later_press(el);
 });
 document.addEventListener('change', ev => {
-  const el = ev.target.closest?.('[data-on=change]');
+  const el = ev.target.closest?.('[data-on=change], [data-on=edit]');
+  if (el?.dataset.on === 'edit') settle();
   if (el) press(el);
   const box = ev.target.closest?.('[data-upload]');
   if (box && ev.target.type === 'file' && ev.target.files.length) {
