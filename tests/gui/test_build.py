@@ -495,8 +495,8 @@ def test_grid_and_new_run_foresee_the_same_in_the_same_words(
         assert "2 runs of 8 questions · 16 of 16 answers are in the cache" in both
     else:
         words = "3–6 min, as the answers so far"
-        assert label and label[1].strip() == "6–12 min"
-        assert "2 runs of 8 questions · 6–12 min, as the answers so far." in both
+        assert label and label[1].strip() == "5–15 min"
+        assert "2 runs of 8 questions · 5–15 min, as the answers so far." in both
     assert one == f"1 run of 8 questions · {words}." and words in new
     none = build_page.call("few.count_all", {}).html["few-all"]
     assert none == "No variant is ticked."
