@@ -22,7 +22,7 @@ from rallebench.gui.addresses import (
 from rallebench.gui.html import button, doing, escape, join_facts, link, problem, progress, state
 from rallebench.render.numbers import about_time, moment
 from rallebench.services import hub_sources, imports
-from rallebench.services.data import BUILD
+from rallebench.services.index_builds import BUILD
 from rallebench.services.interrupted import interrupted_jobs
 from rallebench.services.job_records import JobRecord
 from rallebench.services.jobs import Job
@@ -79,7 +79,7 @@ class JobNews:
 def job_news(workbench: Workbench, program: str = "") -> JobNews:
     """Return the chip, the list below it, and the version of every job."""
     jobs = [job for job in workbench.jobs.list() if job.kind != PREPARATION]
-    lost = interrupted_jobs(workbench)
+    lost = interrupted_jobs(workbench.workspace, workbench.jobs, workbench.experiments.store)
     active = [job for job in jobs if not job.done]
     ended = sorted((job for job in jobs if job.done), key=lambda job: -(job.ended or 0))[:RECENT]
     called = run_list.titles(

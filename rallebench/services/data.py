@@ -17,8 +17,6 @@ from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import BadFileError, Hint, NotFoundError, UsageError
 from rallebench.core.events import Progress
 from rallebench.core.experiments import IndexRecipe
-from rallebench.core.json_values import object_json
-from rallebench.core.own_files import parse
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import STARTER_INDEXES
 from rallebench.core.types import Hit, Json
@@ -35,15 +33,14 @@ from rallebench.engine.stored_runs import lost_with_questions
 from rallebench.hub.fetching import Fetched
 from rallebench.retrievers import search_form
 from rallebench.services import hub_sources
+from rallebench.services.index_builds import BUILD, IndexBuild, start_build
 from rallebench.services.index_folders import VerifiedIndex, delete, index_folder, verify
-from rallebench.services.job_records import JobRecord
-from rallebench.services.jobs import Job, JobEvent, JobManager, job_pieces
+from rallebench.services.jobs import JobEvent, JobManager, job_pieces
 from rallebench.services.models import ModelManager
 from rallebench.workspace.entries import (
     changing,
     read_combinations,
 )
-from rallebench.workspace.indexes.build import build_index
 from rallebench.workspace.indexes.cache import CacheEntry, cache_entries, delete_stored
 from rallebench.workspace.indexes.estimate import BuildEstimate, estimate_build
 from rallebench.workspace.indexes.recipes import corpus_chunking, index_recipe
@@ -51,21 +48,10 @@ from rallebench.workspace.indexes.vectors import CachedVectors, delete_vectors, 
 from rallebench.workspace.paths import WorkspaceFolder
 
 GOLD_DEPTH = 100
-BUILD = "build"
-"""Kind of the job of a build."""
 DefaultChunking = Literal["default"]
 """Split documents to fit the encoder's input; keep rows as passages."""
 ChunkingChoice = Chunking | Json | DefaultChunking | None
 """A chunking, the keywords of ``corpora.chunking.choose``, the default, or None for whole documents."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexBuild:
-    """A build as recorded. ``source``, ``ids``: vectors of another program, and the file of their ids."""
-
-    recipe: IndexRecipe
-    source: Path | None = None
-    ids: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,24 +255,8 @@ class Data:
         if source is not None and chunking == "default":  # the rows of the source are the documents
             chunking = None
         recipe = self._recipe(corpus, kind, encoder, chunking, form, parameters, page_map)
-        return job_pieces(self._start_build(name, IndexBuild(recipe, source, ids)), Manifest)
-
-    def _start_build(self, name: str, build: IndexBuild) -> Job:
-        indexes = self._workspace.indexes
-        return self._jobs.submit(
-            BUILD,
-            name,
-            build,
-            lambda job: build_index(
-                indexes, name, build.recipe, source=build.source, ids=build.ids
-            ),
-            record=object_json(build),
-        )
-
-    def continue_build(self, record: JobRecord) -> Job:
-        """Build the index of an interrupted job; encoded passages are used again. Raises BadFileError."""
-        build = parse(record.detail, IndexBuild, Path(record.name), "build the index again")
-        return self._start_build(record.name, build)
+        build = IndexBuild(recipe, source, ids)
+        return job_pieces(start_build(self._workspace, self._jobs, name, build), Manifest)
 
     def verify_index(self, name: str) -> Iterator[JobEvent | VerifiedIndex]:
         """Verify the sha256 of every file and search for known passages, as a job."""

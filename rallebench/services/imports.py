@@ -108,8 +108,8 @@ def find_missing(workspace: WorkspaceFolder, request: ImportRequest) -> MissingP
     brings_questions = request.kind != "corpus" or request.questions is not None
     corpus = brings_corpus and not is_imported(workspace.corpora / request.name)
     dataset = brings_questions and request.name not in workspace.own_datasets()
-    made = {*workspace.manifests(), *workspace.combinations()}
-    indexes = [name for name in index_names(request).values() if name not in made]
+    present = {*workspace.manifests(), *workspace.combinations()}
+    indexes = [name for name in index_names(request).values() if name not in present]
     questions = request.questions.source if request.questions else request.source
     needed = [request.source] * corpus + [questions] * dataset
     gone = tuple(path for path in dict.fromkeys(needed) if not path.exists())

@@ -3,37 +3,41 @@
 from __future__ import annotations
 
 from rallebench.core.errors import RalleError
+from rallebench.engine.experiment_store import ExperimentStore
+from rallebench.engine.store import RunFolder
 from rallebench.services import imports
-from rallebench.services.data import BUILD
+from rallebench.services.index_builds import BUILD
 from rallebench.services.job_records import JobRecord
-from rallebench.services.workbench import Workbench
+from rallebench.services.jobs import JobManager
+from rallebench.workspace.paths import WorkspaceFolder
 
 ENDED = ("done", "failed")
 """States of a run that nothing needs to continue."""
 
 
-def interrupted_jobs(workbench: Workbench) -> tuple[JobRecord, ...]:
+def interrupted_jobs(
+    workspace: WorkspaceFolder, jobs: JobManager, store: ExperimentStore
+) -> tuple[JobRecord, ...]:
     """Return the interrupted jobs, oldest first; those whose work another program has done meanwhile are forgotten."""
     missing = []
-    for record in workbench.jobs.interrupted():
+    for record in jobs.list_interrupted():
         try:
-            is_done = _is_done(workbench, record)
+            is_done = _is_done(workspace, store, record)
         except RalleError:  # its files were damaged or removed
             is_done = False
         if is_done:
-            workbench.jobs.forget(record.id)
+            jobs.forget(record.id)
         else:
             missing.append(record)
     return tuple(missing)
 
 
-def _is_done(workbench: Workbench, record: JobRecord) -> bool:
-    space, name = workbench.workspace, record.name
+def _is_done(workspace: WorkspaceFolder, store: ExperimentStore, record: JobRecord) -> bool:
+    name = record.name
     if record.kind == imports.KIND:
-        return not imports.find_missing(space, imports.read_record(record))
+        return not imports.find_missing(workspace, imports.read_record(record))
     if record.kind == BUILD:
-        return name in space.manifests()
+        return name in workspace.manifests()
     if record.kind == "run":
-        return workbench.runs.open(name).state().state in ENDED
-    store = workbench.experiments.store
+        return RunFolder.open(workspace.runs, name).state().state in ENDED
     return store.find_noun(name) == record.kind and store.open(name).report is not None

@@ -94,7 +94,7 @@ class JobRecords:
     def _lock_file(self, mark: str) -> Path:
         return self._folder / f"{mark}.lock"
 
-    def _interrupted(self) -> Iterator[tuple[Path, JobRecord]]:
+    def _lost_files(self) -> Iterator[tuple[Path, JobRecord]]:
         alive = {self._mark: True}
         for path in sorted(self._folder.glob("*-*.json")):
             mark = path.name.partition("-")[0]
@@ -105,14 +105,14 @@ class JobRecords:
             with contextlib.suppress(RalleError):  # a damaged record tells nothing
                 yield path, parse(read_json(path), JobRecord, path, MEND)
 
-    def interrupted(self) -> tuple[JobRecord, ...]:
+    def list_interrupted(self) -> tuple[JobRecord, ...]:
         """Return the jobs that ended with their process, oldest first."""
-        records = (record for _, record in self._interrupted())
+        records = (record for _, record in self._lost_files())
         return tuple(sorted(records, key=lambda record: record.started))
 
     def forget(self, job: str) -> None:
         """Delete the records of interrupted jobs with this id."""
-        for path, record in list(self._interrupted()):
+        for path, record in list(self._lost_files()):
             if record.id == job:
                 remove(path)
                 mark = path.name.partition("-")[0]

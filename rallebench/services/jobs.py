@@ -321,12 +321,12 @@ class JobManager:
         if path is not None and not (self._closed and job.status == "stopped"):
             remove(path)
 
-    def interrupted(self) -> tuple[JobRecord, ...]:
+    def list_interrupted(self) -> tuple[JobRecord, ...]:
         """Return the recorded jobs that ended with an earlier program, and that no job has continued; oldest first."""
         if self._records is None:
             return ()
         with self._lock:
-            return tuple(r for r in self._records.interrupted() if r.id not in self._jobs)
+            return tuple(r for r in self._records.list_interrupted() if r.id not in self._jobs)
 
     def get(self, kind: str, name: str) -> Job | None:
         """Return the job of that kind and name; None if there is none."""

@@ -293,6 +293,17 @@ def fits(workspace: WorkspaceFolder, run: RunFolder, which: str) -> set[str]:
     return {qid for own in ids.values() for qid in own} - labelled
 
 
+def open_to(workspace: WorkspaceFolder, run: RunFolder, person: str) -> set[str]:
+    """Return the ids of a run's questions whose answers a person has neither labelled nor skipped."""
+    book, ids = book_of_run(run), _answered_ids(workspace, str(run.path), answers_version(run))
+    return {
+        qid
+        for key, own in ids.items()
+        if person not in {label.who for label in book.answers.get(key, {}).values()}
+        for qid in own
+    }
+
+
 @lru_cache(maxsize=4)
 def _answered_ids(
     workspace: WorkspaceFolder, path: str, answers: tuple[int, ...]

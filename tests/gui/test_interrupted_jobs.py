@@ -35,7 +35,7 @@ def cut_off(
                 time.sleep(0.001)
         return (yield from build_index(indexes, name, recipe, **more))
 
-    for module in ("imports", "data"):
+    for module in ("imports", "index_builds"):
         monkeypatch.setattr(f"rallebench.services.{module}.build_index", hang)
     with opened_page(folder) as page:
         begin(page)
@@ -44,7 +44,7 @@ def cut_off(
                 while job.message != "encoding passages" and not job.message.startswith(stuck):
                     assert not job.done, job.error
                     time.sleep(0.01)
-    for module in ("imports", "data"):
+    for module in ("imports", "index_builds"):
         monkeypatch.setattr(f"rallebench.services.{module}.build_index", build_index)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from page_views import refused, run_of, texts, view_of
 from rallebench.gui.frame import Page
 from rallebench.gui.patches import Patch
 from rallebench.views.labels import find_answer
+from rallebench.views.run_questions import questions
 
 
 @pytest.fixture
@@ -106,6 +108,50 @@ def test_the_mode_changes_at_the_open_question(open_run: Page) -> None:
     assert "q=q5" in blind and "label=blind" in blind and "only=unlabelled" in blind
     read = open_run.call("labels.choose_mode", {"mode": ""}, **query).go
     assert "q=q5" in read and "label" not in read, "reading has no filter by label"
+
+
+def open_question(page: Page, address: str) -> str:
+    """The question that a view of the run has open, by the field of its bar."""
+    field = re.search(r'name="qid" value="(\w+)"', view_of(page, address))
+    return field[1] if field else ""
+
+
+def test_labelling_begins_at_the_first_question_of_the_list_without_a_label(
+    open_run: Page,
+) -> None:
+    wrong = [
+        row.qid
+        for row in questions(open_run.workspace, open_run.workbench.runs.open("x"))
+        if row.kind == "wrong"
+    ]
+    assert wrong and wrong[0] != "q1"
+    address = open_run.call("labels.choose_mode", {"mode": "open"}, id="x", q=wrong[0]).go
+    assert "q=" not in address and open_question(open_run, address) == "q1"
+    give(open_run, "q1", "1")
+    give(open_run, "q3", "0")
+    assert open_question(open_run, address) == "q2"
+    assert "q=q4" in give(open_run, "q2", "1").address, "a skipped question is not asked again"
+    open_run.call(
+        "labels.give",
+        {"run": "x", "qid": "q5", "grade": "1", "mode": "open", "who": "ben"},
+        id="x",
+        q="q5",
+        label="open",
+    )
+    assert open_question(open_run, address) == "q1", "another person labels all answers, too"
+    assert open_question(open_run, f"{address}&q=q7") == "q7"
+
+
+def test_a_filter_in_label_mode_opens_a_question_that_passes_it(open_run: Page) -> None:
+    patch = open_run.call(
+        "runs.choose", {"run": "x", "only": "wrong", "words": ""}, id="x", q="q1", label="open"
+    )
+    first = re.search(r"[?&]q=(\w+)", patch.address)
+    assert first and first[1] != "q1" and f'value="{first[1]}"' in patch.html["run-question"]
+    same = open_run.call(
+        "runs.choose", {"run": "x", "only": "", "words": ""}, id="x", q=first[1], label="open"
+    )
+    assert f"q={first[1]}" in same.address and "run-question" not in same.html
 
 
 def test_a_sample_is_drawn_and_listed(open_run: Page) -> None:

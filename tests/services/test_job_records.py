@@ -19,7 +19,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def names(records: JobRecords) -> list[str]:
-    return [record.id for record in records.interrupted()]
+    return [record.id for record in records.list_interrupted()]
 
 
 def work() -> JobWork:
@@ -34,7 +34,7 @@ def waiting_work() -> JobWork:
 def test_a_job_of_a_killed_process_is_interrupted_with_its_request(tmp_path: Path) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)])
     assert ended.returncode != 0
-    (record,) = JobRecords(tmp_path).interrupted()
+    (record,) = JobRecords(tmp_path).list_interrupted()
     assert (record.id, record.detail) == ("import docs", {"name": "docs"})
 
 
@@ -79,6 +79,6 @@ def test_only_jobs_that_a_person_did_not_end_are_interrupted(tmp_path: Path) -> 
     stopped.stop()
     assert done.wait(20) and stopped.wait(20) and not unrecorded.done
     jobs.close(20)
-    assert [record.id for record in later.interrupted()] == ["build cut"]
+    assert [record.id for record in later.list_interrupted()] == ["build cut"]
     later.forget("build cut")
-    assert later.interrupted() == () and list((tmp_path / "jobs").iterdir()) == []
+    assert later.list_interrupted() == () and list((tmp_path / "jobs").iterdir()) == []

@@ -168,8 +168,8 @@ def draw_plan(planned: Forecast, more: str = "") -> Patch:
     inside = Markup("{}{}{}{}").format(
         html.heading("Plan", first=True), head, html.bullets(planned.notes), more
     )
-    shown = form.hidden_fields(planned="on")
-    return Patch({"builder-plan": Markup('<div class="box">{}{}</div>').format(shown, inside)})
+    mark = form.hidden_fields(planned="on")
+    return Patch({"builder-plan": Markup('<div class="box">{}{}</div>').format(mark, inside)})
 
 
 def pilot(page: Page, event: Event) -> Iterator[Patch]:

@@ -42,10 +42,10 @@ from rallebench.gui.places._import_state import (
 )
 from rallebench.services import hub_sources, import_previews, import_tables, imports, uploads
 from rallebench.services.chunk_surveys import survey_chunks
-from rallebench.services.data import BUILD
 from rallebench.services.hub_sources import HubSource
 from rallebench.services.import_previews import FirstRows
 from rallebench.services.imports import ImportRequest, ImportResult, QuestionFile
+from rallebench.services.index_builds import BUILD, continue_build
 from rallebench.services.job_records import JobRecord
 
 STEPS = ("choose", "preview", "build")
@@ -340,14 +340,15 @@ def complete(page: Page, event: Event) -> Patch:
 
 def complete_build(page: Page, event: Event) -> Patch:
     """Build the index of an interrupted job."""
-    job = page.workbench.data.continue_build(find_record(page, BUILD, event.text("id")))
+    record = find_record(page, BUILD, event.text("id"))
+    job = continue_build(page.workspace, page.workbench.jobs, record)
     patch = Patch({"data-interrupted": interrupted_parts(page)})
     return patch | Patch(say=f"Building {job.name}. It continues if you leave this page.")
 
 
 def find_record(page: Page, kind: str, name: str) -> JobRecord:
     """Return the record of an interrupted job. Raises UsageError."""
-    for record in page.workbench.jobs.interrupted():
+    for record in page.workbench.jobs.list_interrupted():
         if (record.kind, record.name) == (kind, name):
             return record
     raise UsageError(f"The {kind} of {name} was continued or dismissed meanwhile.")

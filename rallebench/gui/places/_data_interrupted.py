@@ -14,8 +14,8 @@ from rallebench.gui.frame import Page
 from rallebench.gui.jobs import dismiss_button
 from rallebench.render.numbers import moment
 from rallebench.services import hub_sources, imports
-from rallebench.services.data import BUILD
 from rallebench.services.imports import MissingParts
+from rallebench.services.index_builds import BUILD
 from rallebench.services.interrupted import interrupted_jobs
 from rallebench.services.job_records import JobRecord
 
@@ -25,9 +25,12 @@ MOST = 3
 
 def interrupted_parts(page: Page) -> Markup:
     """Draw the interrupted work of this place, the newest first; '' if there is none."""
+    workbench = page.workbench
     drawn = [
         DRAWN[record.kind](page, record)
-        for record in reversed(interrupted_jobs(page.workbench))
+        for record in reversed(
+            interrupted_jobs(page.workspace, workbench.jobs, workbench.experiments.store)
+        )
         if record.kind in DRAWN
     ]
     return Markup().join(drawn[:MOST])

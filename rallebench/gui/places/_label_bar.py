@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
 
@@ -11,6 +11,7 @@ from rallebench.core.errors import RalleError
 from rallebench.core.labels import GRADES, KEYS, AnswerLabel, Grade, RunAnswer
 from rallebench.core.types import Episode, Passage
 from rallebench.gui import form, html
+from rallebench.gui.addresses import RunAddress
 from rallebench.gui.answers import draw_answer
 from rallebench.gui.events import WindowState
 from rallebench.gui.frame import Page
@@ -32,6 +33,21 @@ class Labeller:
     """The person who labels in a window."""
 
     name: str = field(default_factory=usual_person)
+
+
+def begin_labelling(
+    page: Page, session: WindowState, run: OpenRun, query: RunAddress, ids: Sequence[str]
+) -> RunAddress:
+    """Open the first question of the filtered list that the person has not labelled; an open one of the list stays."""
+    if query.q in ids or not ids:
+        return query
+    return replace(query, q=next_to_label(page, session, run, ids) or ids[0])
+
+
+def next_to_label(page: Page, session: WindowState, run: OpenRun, ids: Sequence[str]) -> str:
+    """Return the first of these questions that the person has not labelled; "" if there is none."""
+    left = views.open_to(page.workspace, run.folder, session.state(Labeller).name)
+    return next((qid for qid in ids if qid in left), "")
 
 
 def bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> Markup:

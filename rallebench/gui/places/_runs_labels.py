@@ -1,4 +1,4 @@
-"""Label mode of a run: an answer is labelled by a key, and the next one of the list opens."""
+"""Label mode of a run: an answer is labelled by a key, and the next one of the list without a label opens."""
 
 from __future__ import annotations
 
@@ -25,8 +25,10 @@ def register(page: Page) -> None:
 
 
 def choose_mode(page: Page, event: Event) -> Patch:
-    """Begin to label at the open question, or end."""
+    """Begin to label at the first question of the list without a label, or end at the open one."""
     query, mode = event.read(RunAddress), event.choice("mode", ("", OPEN, BLIND))
+    if mode and not query.label:
+        query = replace(query, q="")
     only = query.only if mode or query.only not in views.CHIPS else ""
     return Patch(go=replace(query, label=mode, only=only).href)
 
@@ -46,7 +48,8 @@ def give(page: Page, event: Event) -> Iterator[Patch]:
         blind=mode == BLIND,
         right=event.text("right").split(" | ") if grade == "gold-wrong" else (),
     )
-    following = next(iter(ids[at + 1 :]), qid)
+    left = ids[at + 1 :]
+    following = _label_bar.next_to_label(page, event.session, run, left) or next(iter(left), qid)
     query = replace(query, q=following)
     yield Patch(
         {"run-question": _label_bar.preview(page, event.session, run, following, mode)},

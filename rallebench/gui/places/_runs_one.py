@@ -23,7 +23,7 @@ from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import PageEvent, Patch
 from rallebench.gui.places import _runs_list
-from rallebench.gui.places._label_bar import BLIND, OPEN, bar, blind_view
+from rallebench.gui.places._label_bar import BLIND, OPEN, bar, begin_labelling, blind_view
 from rallebench.gui.places._questions import answer_gists, list_row, position, verdict_chips
 from rallebench.gui.places._runs_cells import STATES, lost_bar, lost_stages, question_count
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
@@ -150,6 +150,7 @@ def compare_menu(page: Page, row: RunSummary) -> Markup:
 def questions_part(page: Page, event: Event, run: OpenRun, query: RunAddress) -> Markup:
     """Draw the tiles, the bar, and the list next to one question."""
     job, live_part = page.workbench.jobs.get("run", run.name), Markup()
+    query = in_label_mode(page, event, run, query)
     if job:
         follow = attributes(follow=f"run {run.name}", do="runs.live", run=run.name)
         inside = Markup() if job.done else running(page, job)
@@ -268,6 +269,14 @@ def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow
     return [row for row in run_questions.filter_questions(every, "", words) if row.qid in chosen]
 
 
+def in_label_mode(page: Page, event: Event, run: OpenRun, query: RunAddress) -> RunAddress:
+    """Return the address with the question to label, if the run is labelled."""
+    if not query.label:
+        return query
+    ids = [row.qid for row in fitting(page, run, query.only, query.words)]
+    return begin_labelling(page, event.session, run, query, ids)
+
+
 def opened_first(page: Page, run: OpenRun, query: RunAddress) -> str:
     """Return the question in the address, otherwise the first wrong one in the list, otherwise the first."""
     if query.q or run.is_going:
@@ -341,7 +350,11 @@ def choose(page: Page, event: Event) -> Patch:
     query = replace(
         event.read(RunAddress), id=run.name, only=event.text("only"), words=event.text("words")
     )
-    return Patch({"run-list": question_list(page, run, query)}, address=query.href)
+    opened = in_label_mode(page, event, run, query)
+    patch = Patch({"run-list": question_list(page, run, opened)}, address=opened.href)
+    if opened.q != query.q:
+        patch |= Patch({"run-question": detail(page, event, run, opened)})
+    return patch
 
 
 def stages(page: Page, event: Event) -> Patch:
