@@ -1,6 +1,6 @@
 """Words that mark a group of texts: log-odds ratios with an informative Dirichlet prior (Monroe, Colaresi and Quinn 2008).
 
-The prior is the words of all texts together, as many as PRIOR words; so a rare word needs more evidence than a common one. A word
+The prior is the words of all texts together, a tenth as many; so a rare word needs more evidence than a common one. A word
 counts once for each text. Words are those of ``metrics.words``.
 """
 
@@ -12,16 +12,17 @@ from collections.abc import Mapping, Sequence
 
 from rallebench.metrics.words import rule_for, words
 
-PRIOR = 500.0
-"""Weight of the prior, in words."""
+PRIOR = 0.1
+"""Weight of the prior, as a share of all words."""
 SHOWN = 1.96
 """The z-score from which a word marks a group."""
 
 
 def log_odds(
-    inside: Mapping[str, int], outside: Mapping[str, int], prior: float = PRIOR
+    inside: Mapping[str, int], outside: Mapping[str, int], prior: float | None = None
 ) -> dict[str, float]:
-    """Return word → z-score of its log-odds ratio in ``inside`` against ``outside``, both word → count.
+    """Return word → z-score of its log-odds ratio in ``inside`` against ``outside``, both word → count. ``prior``: the
+    number of words in the prior, by default PRIOR of all.
 
     >>> scores = log_odds({"moon": 30, "the": 50}, {"river": 30, "the": 50})
     >>> [word for word, z in sorted(scores.items(), key=lambda x: -x[1])]
@@ -29,6 +30,7 @@ def log_odds(
     """
     both = Counter(inside) + Counter(outside)
     total, here, there = sum(both.values()), sum(inside.values()), sum(outside.values())
+    prior = PRIOR * total if prior is None else prior
     scores = {}
     for word, count in both.items():
         weight = prior * count / total

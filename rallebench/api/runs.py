@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 from rallebench.api.episodes import AskedEpisode, as_asked
 from rallebench.api.labels import LabelEditor
 from rallebench.api.listing import TableRepr
+from rallebench.api.progress import follow
 from rallebench.api.wording import in_python
 from rallebench.core.audits import GraderAudit, GraderComparison
 from rallebench.core.corrections import LabelCorrection
 from rallebench.core.deciding import CONFIDENCE, MARGIN
 from rallebench.core.errors import UsageError
+from rallebench.core.failures import MEANING, FailureReport
 from rallebench.core.gating import Gate
 from rallebench.core.repeats import RepeatReport
 from rallebench.core.run_results import (
@@ -28,10 +30,12 @@ from rallebench.core.run_results import (
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.render import html, text
+from rallebench.services.question_groups import group_questions
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
 from rallebench.views.audits import PRECISION, audit_grader, compare_graders
 from rallebench.views.corrections import correct_runs
+from rallebench.views.failures import explain_failures
 from rallebench.views.gating import gate_runs
 from rallebench.views.run_results import (
     compare_runs,
@@ -166,6 +170,27 @@ class Run(TableRepr):
         return compare_graders(self._folder, first, second)
 
     @in_python
+    def why(self, metric: str = "") -> FailureReport:
+        """Return groups of the questions, by meaning and by question word, with the share that each gets wrong against the rest.
+
+        ``metric``: answers below the middle of its range are wrong; by default the metric that decides. Raises RalleError for a
+        run without scores.
+
+        >>> [group.key for group in run.why().groups if group.is_harder]  # doctest: +SKIP
+        ['meaning-3']
+        """
+        self._make_groups(MEANING)
+        return explain_failures(self._bench().workspace, self._folder, metric)
+
+    def _make_groups(self, part: str) -> None:
+        """Group the questions by meaning if ``part`` names such a group."""
+        if part.startswith(MEANING):
+            bench = self._bench()
+            follow(
+                group_questions(bench.workspace, bench.models.encoders, self._folder), "why", False
+            )
+
+    @in_python
     def episode(self, qid: str) -> AskedEpisode:
         """Return the episode of a question: its prompts, passages and replies. Raises RalleError for an unknown id."""
         run_questions.example(self._folder, qid)
@@ -288,18 +313,27 @@ def gate(
     margin: float = MARGIN,
     confidence: float = CONFIDENCE,
     common: bool = False,
+    part: str = "",
 ) -> Gate:
     """Decide whether a run is worse than a base by more than ``margin``, in the units of ``metric``.
 
     The paired interval at ``confidence`` decides: ``gate(new, base).passed`` if it lies above −margin. ``metric``: by
     default the first common one of em, accuracy, f1 …. ``common``: compare only the questions that are the same in both.
-    Raises RalleError for runs that cannot be compared.
+    ``part``: only a group of the base's questions, "meaning-2" or "word-who", as ``Run.why`` lists them. Raises RalleError for runs that cannot be compared.
 
     >>> gate(new, base, metric="em").outcome  # doctest: +SKIP
     'undecided'
     """
+    base._make_groups(part)
     return gate_runs(
-        new._folder, base._folder, metric, margin=margin, confidence=confidence, common=common
+        new._folder,
+        base._folder,
+        metric,
+        margin=margin,
+        confidence=confidence,
+        common=common,
+        part=part,
+        workspace=base._bench().workspace,
     )
 
 
