@@ -71,8 +71,3 @@ def slice_ids(workspace: WorkspaceFolder, run: RunFolder, key: str) -> set[str]:
             f"The questions of {run.name!r} have no group {key!r}. Groups: {', '.join(known) or 'none'}."
         )
     return ids
-
-
-def is_slice(key: str) -> bool:
-    """Return whether a filter names a group of questions."""
-    return key.startswith((f"{MEANING}-", f"{WORD}-"))

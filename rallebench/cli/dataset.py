@@ -10,7 +10,7 @@ from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.cli.why import make_groups
 from rallebench.core.dataset_edits import GoldPage, QuestionDraft
 from rallebench.core.errors import UsageError
-from rallebench.core.failures import MEANING, WORD
+from rallebench.core.failures import MEANING, WORD, is_slice
 from rallebench.core.numbers import plural
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
@@ -140,7 +140,7 @@ def _delete(workbench: Workbench, args: argparse.Namespace) -> str:
 
 def _from_run(workbench: Workbench, args: argparse.Namespace) -> str:
     only = args.only or "wrong"
-    if only not in ONLY and not only.startswith((MEANING, WORD)):
+    if only not in ONLY and not is_slice(only):
         raise UsageError(
             f"--only {only!r} is none of {', '.join(ONLY)}, and no group such as {MEANING}-1 or {WORD}-who."
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 
 from rallebench.core.corrections import cell
 from rallebench.core.json_values import JsonObject, object_json
@@ -178,6 +178,6 @@ def stage_figure(report: FailureReport, kind: str) -> Figure:
     return Figure("Where wrong questions were lost", "", "questions", series, "waterfall", SHORT)
 
 
-def with_title(report: FailureReport, title: str) -> FailureReport:
-    """Return the report under the title of its run."""
-    return replace(report, run=title)
+def is_slice(key: str) -> bool:
+    """Return whether a filter names a group of questions."""
+    return key.startswith((f"{MEANING}-", f"{WORD}-"))

@@ -14,10 +14,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from rallebench.analysis.question_clusters import is_slice, slice_ids
+from rallebench.analysis.question_clusters import slice_ids
 from rallebench.analysis.waterfall import run_waterfall
 from rallebench.core.declining import accepted_answers
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.failures import is_slice
 from rallebench.core.files import read_object, write_json
 from rallebench.core.folding import fold
 from rallebench.core.memory import pause_collector

@@ -14,6 +14,7 @@ from rallebench.core.report import RunReport
 from rallebench.core.tables import Table
 from rallebench.gui import figures, html
 from rallebench.gui.frame import Page
+from rallebench.gui.places._runs_graders import graders_fold
 from rallebench.render import costs, numbers
 from rallebench.views import repeats, run_views
 from rallebench.views.comparing import analyse_agents
@@ -97,8 +98,10 @@ def metrics(page: Page, run: OpenRun) -> Markup:
         figures.table(part) if isinstance(part, Table) else html.note(part)
         for part in repeats.blocks(report.repeats)
     )
-    return Markup('<div class="row">{}</div>{}{}{}{}{}{}').format(
-        scorer, agents(page, [run.name]), table, html.note(clusters), repeated, left_out, cards
+    graders = graders_fold(run)
+    return Markup('<div class="row">{}</div>{}{}{}{}{}{}{}').format(
+        *(scorer, agents(page, [run.name]), table, html.note(clusters), repeated, left_out),
+        *(graders, cards),
     )
 
 

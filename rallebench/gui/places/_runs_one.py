@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.failures import is_slice
 from rallebench.core.run_results import RunSummary
 from rallebench.gui import form, html, panels
 from rallebench.gui.addresses import (
@@ -27,8 +28,10 @@ from rallebench.gui.places._label_bar import BLIND, OPEN, bar, begin_labelling, 
 from rallebench.gui.places._questions import answer_gists, list_row, position, verdict_chips
 from rallebench.gui.places._runs_cells import STATES, lost_bar, lost_stages, question_count
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
+from rallebench.gui.places._runs_graders import audit
 from rallebench.gui.places._runs_list import reading, running
 from rallebench.gui.places._runs_marks import star_button, tag_marks
+from rallebench.gui.places._runs_why import slice_chip, slice_rows, why, why_fold
 from rallebench.gui.places._trace import build_link, trace_html
 from rallebench.render import numbers
 from rallebench.views import dataset_changes, run_list, run_questions
@@ -55,7 +58,7 @@ def register(page: Page) -> None:
     page.view("runs/run", open_run)
     page.rows("run-questions", question_rows)
     page.trace_list("runs/run", list_traces)
-    page.actions("runs", question, choose, stages, live, use, reads=True)
+    page.actions("runs", question, choose, stages, live, use, why, audit, reads=True)
     page.actions("runs", bring_back, resume)
 
 
@@ -70,7 +73,7 @@ def folder(page: Page, event: Event) -> OpenRun:
 
 def open_run(page: Page, event: Event) -> Patch:
     """Open the run at the section, filter and question in the address."""
-    query = event.read(RunAddress)
+    query, unknown = event.read(RunAddress), ""
     name, part = query.id, query.part or "questions"
     job = page.workbench.jobs.get("run", name)
     if job is not None and not job.done and page.workbench.runs.job_folder(job) is None:
@@ -85,6 +88,10 @@ def open_run(page: Page, event: Event) -> Patch:
         back = html.button("Bring it back", "runs.bring_back", id=name)
         head = html.crumb("Runs", "#/runs/list", "Run")
         return panels.view("runs/run", "Run", head, html.empty(str(error), back), kind="wide")
+    try:
+        fitting(page, run, query.only, query.words)
+    except NotFoundError as error:  # a group that these questions do not have
+        query, unknown = replace(query, only=""), str(error)
     row = run_list.run_row(page.workspace, run.name)
     if part == "config":
         body = html.copyable(
@@ -97,7 +104,7 @@ def open_run(page: Page, event: Event) -> Patch:
     head = Markup('<div id="run-head">{}</div>').format(heading(page, row, part))
     return panels.view(
         "runs/run", row.title, head, body, kind="wide", more=Markup(" data-problems")
-    )
+    ) | Patch(say=unknown)
 
 
 def heading(page: Page, row: RunSummary, part: str) -> Markup:
@@ -184,7 +191,7 @@ def top(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     if report is None or going:
         return html.note("The scores appear when the run ends.") + bar
     changed = html.warning(changes_sentence(page, run))
-    return html.warning(run.stop_reason) + changed + tiles(page, run, report) + bar
+    return html.warning(run.stop_reason) + changed + tiles(page, run, report) + bar + why_fold(run)
 
 
 def changes_sentence(page: Page, run: OpenRun) -> str:
@@ -236,6 +243,7 @@ def chips(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     """Draw the filters by verdict, and in label mode those by label, which tell no verdict."""
     answers = run_questions.questions(page.workspace, run.folder)
     verdicts = verdict_chips(answers, query.only, "runs.choose", run=run.name)
+    verdicts += slice_chip(page, run, query.only)
     if not query.label:
         return verdicts
     counted = [
@@ -262,6 +270,8 @@ def listing(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 
 def fitting(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow]:
     """Return the questions that pass the filter."""
+    if is_slice(only):
+        return slice_rows(page, run, only, words)
     every = run_questions.questions(page.workspace, run.folder)
     if only not in labels_view.CHIPS:
         return run_questions.filter_questions(every, only, words)
