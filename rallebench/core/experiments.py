@@ -29,7 +29,7 @@ from rallebench.core.json_values import JsonValue
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.settings import DataClass, fill
 from rallebench.core.tables import Figure, Table
-from rallebench.core.types import Episode, Flow, Json
+from rallebench.core.types import Chain, Episode, Flow, Json
 
 T = TypeVar("T", bound=DataClass)
 
@@ -245,7 +245,8 @@ class Report:
     ``data``: JSON with the experiment's own keys; ``notes``: sentences for the reader of the numbers; ``files``: path
     below the experiment's folder → text, or pieces of it; ``files_to_edit``: the same for files that a person edits, never
     overwritten; ``failed``: failed run → reason. ``questions``: records in KILT's form, which become a dataset with the
-    experiment's name. ``result``: the whole of ``report.json``, for an experiment that is neither a suite nor a builder.
+    experiment's name; ``chain``: becomes a saved chain of that name. ``result``: the whole of ``report.json``, for an experiment
+    that is neither a suite nor a builder.
     """
 
     data: Json = field(default_factory=dict)
@@ -256,6 +257,7 @@ class Report:
     figures: tuple[Figure, ...] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     questions: tuple[Json, ...] = ()
+    chain: Chain | None = None
     result: ExperimentReport | None = None
 
 

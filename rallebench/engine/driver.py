@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, Union
 
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import (
     BadFileError,
     Hint,
@@ -109,7 +110,8 @@ class ExperimentRules:
 
     ``noun``: its name in sentences; ``report``: the content of its ``report.json``. ``fixed``: the name belongs to one
     request. Another request is refused, and ended runs are used as they are. ``same``: if not fixed, the settings that may
-    not change. ``guarded``: a file that was changed after it was written is refused, not overwritten.
+    not change. ``guarded``: a file that was changed after it was written is refused, not overwritten. ``saves_chain``: its report
+    may have a chain.
     """
 
     noun: str
@@ -117,6 +119,7 @@ class ExperimentRules:
     fixed: bool = True
     same: tuple[str, ...] = ()
     guarded: bool = False
+    saves_chain: bool = False
 
 
 class Performer:
@@ -285,9 +288,13 @@ def run_experiment(
     with store.lock(request.name, rules.noun):
         if (rules.fixed or rules.same) and store.exists(request.name):
             _check_same(store.open(request.name).request, request, rules)
-        dataset, folder = dataset_file(store.root, request.name), store.folder(request.name)
+        dataset, chain = (
+            dataset_file(store.root, request.name),
+            chain_file(store.root, request.name),
+        )
+        folder = store.folder(request.name)
         written = WrittenFiles(folder, guarded=rules.guarded)
-        written.refuse_changed([dataset])
+        written.refuse_changed([dataset, chain] if rules.saves_chain else [dataset])
         performer = Performer(request, context, store, options, rules)
         try:
             report = yield from drive(experiment(request), performer)
@@ -302,6 +309,9 @@ def run_experiment(
         files: dict[Path, str | Iterable[str]] = {}
         if report.questions:
             files[dataset] = json_lines(report.questions)
+        if report.chain:
+            text = json.dumps(chain_to_json(report.chain), indent=2, ensure_ascii=False)
+            files[chain] = f"{text}\n"
         files |= {folder / path: text for path, text in report.files.items()}
         written.write(files)
         to_edit = {folder / path: text for path, text in report.files_to_edit.items()}
@@ -325,6 +335,11 @@ def run_experiment(
 def dataset_file(root: Path, name: str) -> Path:
     """The file of a dataset in the workspace ``root``."""
     return root / "datasets" / f"{name}.jsonl"
+
+
+def chain_file(root: Path, name: str) -> Path:
+    """The file of a saved chain in the workspace ``root``."""
+    return root / "chains" / f"{name}.json"
 
 
 def complete_run_request(request: ExperimentRequest[HasFolder], step: RunRequest) -> RunRequest:

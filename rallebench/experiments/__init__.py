@@ -26,10 +26,12 @@ EXPERIMENTS: Registry[ExperimentFactory] = Registry(
     "experiment",
     "rallebench.experiments",
     expects="a generator (request) that yields requests of core.experiments and returns a Report",
-    required={"place": ("suites", "builders", "sweeps", "runs", "batches", "tradeoffs")},
+    required={
+        "place": ("suites", "builders", "sweeps", "runs", "batches", "tradeoffs", "improvements")
+    },
     rooms=("*",),
     traits={
-        "place": "where it is offered: suites, builders, sweeps, runs, batches or tradeoffs",
+        "place": "where it is offered: suites, builders, sweeps, runs, batches, tradeoffs or improvements",
         "needs_llm": "whether it cannot do without a model; default true",
         "asks": "whether it asks models at all; default true",
         "named_by": "settings that are part of the default name of its runs",

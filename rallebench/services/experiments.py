@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from dataclasses import replace
 
 from rallebench.core.errors import Hint, UsageError
 from rallebench.core.events import Event, Failed, Finished, IndexReady, Operation, Progress
@@ -15,6 +16,7 @@ from rallebench.core.experiment_reports import (
 )
 from rallebench.core.experiments import PILOT_QUESTIONS, ExperimentRequest, ExperimentResult
 from rallebench.core.forecast import Forecast
+from rallebench.core.improvements import IMPROVEMENT
 from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.engine import driver
 from rallebench.engine.driver import ExperimentRules
@@ -45,7 +47,7 @@ ANSWERING = ("", "running")
 ALMOST = 0.9
 """Share of a build's time spent encoding."""
 
-TRACKABLE = ("run", "sweep", "suite", "baselines", "batch")
+TRACKABLE = ("run", "sweep", "suite", "baselines", "batch", "improvement")
 """Kinds that `track` can log; several may share a name."""
 
 
@@ -285,6 +287,18 @@ def suite_report(result: ExperimentResult) -> SuiteReport:
     )
 
 
+def improvement_report(result: ExperimentResult) -> SuiteReport:
+    """Return the report of an improvement: every run with its mean by the metric that decided."""
+    report = suite_report(result)
+    name = str(result.report.data[IMPROVEMENT]["metric"])
+    means = {run.run: run.report.metrics.get(name) for run in result.runs if run.report}
+    parts = (
+        replace(part, metrics={name: mean} if (mean := means.get(part.run)) else {})
+        for part in report.parts
+    )
+    return replace(report, parts=tuple(parts))
+
+
 def own_report(result: ExperimentResult) -> ExperimentReport:
     """Return the report that the experiment produced."""
     if result.report.result is None:
@@ -300,5 +314,8 @@ _RULES = {
     "runs": ExperimentRules("baselines", own_report),
     "batches": ExperimentRules("batch", own_report, fixed=False),
     "tradeoffs": ExperimentRules("trade-off", own_report),
+    "improvements": ExperimentRules(
+        "improvement", improvement_report, guarded=True, saves_chain=True
+    ),
 }
 """Place in the registry → the rules for its experiments."""

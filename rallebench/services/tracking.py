@@ -17,6 +17,7 @@ from rallebench.core.experiment_reports import (
     SuiteReport,
     VariantResult,
 )
+from rallebench.core.improvements import IMPROVEMENT
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.run_titles import first_chains, is_generated, plain_label, run_title
 from rallebench.core.types import Chain, Episode
@@ -187,11 +188,15 @@ def _group_parts(workspace: WorkspaceFolder, report: SuiteReport) -> Group:
         }
         for part in report.parts
     ]
+    kind, verdict, best = "suite", f"Suite {report.suite}.", ""
+    if IMPROVEMENT in report.data:
+        kind, verdict, best = IMPROVEMENT, "", "".join(report.data[IMPROVEMENT]["runs"][-1:])
     return Group(
         report.name,
-        "suite",
+        kind,
         [workspace.runs / part.run for part in report.parts],
-        verdict=" ".join([f"Suite {report.suite}.", *report.notes[:MOST_NOTES]]),
+        best=best,
+        verdict=" ".join(filter(None, [verdict, *report.notes[:MOST_NOTES]])),
         rows=_even(rows),
         labels={part.run: plain_label(part.label) for part in report.parts},
         files=[ExperimentStore(workspace.path).folder(report.name) / REPORT],

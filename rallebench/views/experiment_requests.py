@@ -7,16 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import complete
 from rallebench.core.experiment_reports import RankingReport
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.json_values import JsonObject
 from rallebench.core.report import Estimate
+from rallebench.core.settings import check_values
 from rallebench.core.types import Chain, Json
 from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.store import RunFolder
-from rallebench.experiments import SUITES
+from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, open_sweep
@@ -26,7 +28,7 @@ from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import Costs, index_costs
 from rallebench.workspace.paths import WorkspaceFolder
 
-BASELINES, LONGEST_NAME = "baselines", 60
+BASELINES, IMPROVE, LONGEST_NAME = "baselines", "improve", 60
 
 
 # sweeps
@@ -103,6 +105,30 @@ def sweep_plan(
     if any(variant.index for variant in variants):
         verdict += f" {costs.sentence}"
     return SweepPlan(labels, costs, verdict, tuple(remarks(variants)))
+
+
+# improvements
+
+
+def improve_request(
+    workspace: WorkspaceFolder,
+    name: str,
+    chain: Chain,
+    settings: Json,
+    *,
+    vary: Sequence[str] = (),
+    llm: str = "",
+    limit: int | None = None,
+    seed: int = 0,
+) -> ExperimentRequest[WorkspaceFolder]:
+    """Return the request to improve a chain. ``settings``: unparsed values of the declared settings; ``vary``: as for
+    ``sweep_request``; ``llm``: replaces the chain's models. Raises UsageError.
+    """
+    if limit is not None and limit < 1:
+        raise SettingError("limit", limit, "at least 1; leave it out for all")
+    checked = check_values("improvement", EXPERIMENTS.entry(IMPROVE).form, settings)
+    content = {**checked, "chain": chain_to_json(chain), "vary": list(vary)}
+    return ExperimentRequest(workspace, llm, content, limit, seed, kind=IMPROVE, name=name)
 
 
 # trade-offs
