@@ -138,6 +138,23 @@ def content_hash(folder: Path) -> str:
     return f"sha256:{total.hexdigest()[:12]}"
 
 
+def tree_hash(folder: Path) -> str:
+    """Return ``sha256:`` and 12 hex digits over the configurations, tokenizers and weights in a folder and its subfolders.
+
+    Large files are sampled as by ``content_hash``.
+    """
+    total = sha256()
+    suffixes = _TEXTUAL | {".safetensors", ".bin", ".metadata"}
+    for file in sorted(folder.rglob("*")):
+        if file.suffix in suffixes and file.is_file():
+            length = file.stat().st_size
+            total.update(f"\0{file.relative_to(folder).as_posix()}\0{length}\0".encode())
+            with open(file, "rb") as handle:
+                for piece in _samples(handle, length):
+                    total.update(piece)
+    return f"sha256:{total.hexdigest()[:12]}"
+
+
 def _samples(handle: BinaryIO, length: int) -> Iterator[bytes]:
     if length <= _SAMPLE_BYTES * _SAMPLES:
         yield handle.read()
@@ -171,6 +188,17 @@ def tensors(file: Path) -> Iterator[Tensor]:
     """Yield the tensors in a safetensors header; raises BadFileError."""
     for name, (shape, dtype, _) in _header(file).items():
         yield name, math.prod(shape), dtype, len(shape)
+
+
+def pickled_tensors(file: Path) -> list[str]:
+    """Return the names of the tensors in a pickled file of weights; nothing but tensors is unpickled. Raises BadFileError."""
+    import torch
+
+    try:
+        stored = torch.load(file, map_location="meta", weights_only=True)
+    except Exception:  # torch raises almost anything for a damaged file
+        raise damaged_weights(file) from None
+    return list(stored) if isinstance(stored, dict) else []
 
 
 def mapped_tensor(file: Path, name: str) -> NDArray[np.float32]:

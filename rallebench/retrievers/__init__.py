@@ -55,6 +55,7 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
     includes=VECTOR_INDEXES,
     traits={
         "needs_encoder": "True if build and open receive vectors and an encoder",
+        "needs_model": "True if the setting model is required: the kind loads a model of its own",
         **INDEX_TRAITS,
     },
 )
@@ -64,13 +65,21 @@ INDEX_KINDS: Registry[IndexKind] = Registry(
 def kinds() -> tuple[str, ...]:
     """Return the index kinds that can be built; the most convenient come first."""
     return tuple(
-        sorted(INDEX_KINDS.names(), key=lambda name: (needs_encoder(name), name != "flat", name))
+        sorted(
+            INDEX_KINDS.names(),
+            key=lambda name: (needs_model(name), needs_encoder(name), name != "flat", name),
+        )
     )
 
 
 def needs_encoder(kind: str) -> bool:
     """Return whether an index of that kind is built from vectors. Raises NotFoundError for an unknown kind."""
     return bool(INDEX_KINDS.listing(kind).traits.get("needs_encoder"))
+
+
+def needs_model(kind: str) -> bool:
+    """Return whether an index of that kind loads a model of its own. Raises NotFoundError for an unknown kind."""
+    return bool(INDEX_KINDS.listing(kind).traits.get("needs_model"))
 
 
 def search_form(kind: str) -> Mapping[str, Setting]:

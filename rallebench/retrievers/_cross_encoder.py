@@ -8,20 +8,18 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from weakref import WeakValueDictionary
 
-from rallebench.checkpoints.failures import loading_failed
 from rallebench.checkpoints.files import model_folder, token_positions
 from rallebench.checkpoints.memory import mapped_device
 from rallebench.checkpoints.packages import need_packages
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.files import sha256_file
+from rallebench.retrievers._sentence_models import SharedModels
 
 _HEAD = "ForSequenceClassification"
 _CONTENT = (".safetensors", ".bin", "config.json", "tokenizer.json", "vocab.txt", ".model")
 
-_loaded: WeakValueDictionary[tuple[str, str, str, int], CrossEncoder] = WeakValueDictionary()
-_loading = threading.Lock()
+_loaded: SharedModels[CrossEncoder] = SharedModels()
 
 
 class CrossEncoder:
@@ -68,14 +66,12 @@ def cross_encoder(
     folder = model_folder(name, model)
     where = str(folder or model)
     key = (where, dtype, device, max_length)
-    with _loading:
-        encoder = _loaded.get(key)
-        if encoder is None:
-            try:
-                encoder = _loaded[key] = _load(where, folder, dtype, device, max_length, batch_size)
-            except Exception as error:
-                raise loading_failed(error, name, where) from None
-        return encoder
+    return _loaded.get(
+        key,
+        name,
+        where,
+        lambda: _load(where, folder, dtype, device, max_length, batch_size),
+    )
 
 
 def _load(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from rallebench.checkpoints.failures import check_reachable
 from rallebench.checkpoints.files import cached_folder, has_weights, model_folder
@@ -11,10 +12,21 @@ from rallebench.core.backends import Retriever
 from rallebench.core.settings import dataclass_form, declare
 from rallebench.core.types import Hit, Json, Passage
 from rallebench.retrievers import COMBINATIONS
-from rallebench.retrievers._cross_encoder import CrossEncoder, cross_encoder
+from rallebench.retrievers._cross_encoder import cross_encoder
 from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
 
 DEPTH = 50
+
+
+class PairScorer(Protocol):
+    """A model that scores pairs of a query and a passage. ``fingerprint``: everything that changes a score."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one score for each text, higher is better, in their order."""
+        ...
 
 
 class Reranked(Combined):
@@ -27,7 +39,7 @@ class Reranked(Combined):
     prefix_stable = True
 
     def __init__(
-        self, name: str, part: Retriever, scorer: CrossEncoder, *, depth: int, titles: bool
+        self, name: str, part: Retriever, scorer: PairScorer, *, depth: int, titles: bool
     ) -> None:
         settings = {"judge": scorer.fingerprint, "depth": depth, "titles": titles}
         super().__init__(name, "rerank", [part], settings)

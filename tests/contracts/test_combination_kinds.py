@@ -8,6 +8,7 @@ import pytest
 from in_memory import InMemory
 from listed import Listed, ids
 from tiny_bert import save_cross_encoder
+from tiny_retrieval import save_colbert
 
 from rallebench.core.entries import Combination
 from rallebench.core.types import Example, Gold, Passage, Question
@@ -32,7 +33,9 @@ EXAMPLES = tuple(Example(Question(query, query), GOLD) for query in QUERIES if q
 def needed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     """Kind → the required settings."""
     model = save_cross_encoder(tmp_path_factory.mktemp("models") / "cross-encoder")
+    late = save_colbert(tmp_path_factory.mktemp("models") / "colbert", text=" ".join(NAMES))
     return {
+        "late-rerank": {"model": str(late), "device": "cpu"},
         "gold": {"questions": "my-qa"},
         "llm-rerank": {"llm": "judge"},
         "rerank": {"model": str(model), "device": "cpu"},

@@ -306,7 +306,10 @@ def test_search_and_pick_take_combinations(cli: CommandLine) -> None:
     assert found[0]["hits"][0]["page_id"] == "p2"
     assert "both" in [row["name"] for row in cli.json("list", "retrievers")["retrievers"]]
     names = [row["name"] for row in cli.json("list", "combinations")["combinations"]]
-    assert " ".join(names) == "gold llm-rerank nothing pages random rerank rrf scores several union"
+    assert (
+        " ".join(names)
+        == "gold late-rerank llm-rerank nothing pages random rerank rrf scores several union"
+    )
     picked = cli.json(
         "pick --dataset tiny-qa --index both --output",
         cli.workspace / "picked.jsonl",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,19 @@ def save_bert(
     seed: int = 3,
     prompts: dict[str, str] | None = None,
     bare: bool = False,
+    text: str = "",
 ) -> Path:
     """Write a model of ``hidden`` dimensions; ``bare``: without modules.json, as transformers saves it.
 
-    ``inner``: the width inside a layer, by default twice ``hidden``; ``words``: the least size of the vocabulary.
+    ``inner``: the width inside a layer, by default twice ``hidden``; ``words``: the least size of the vocabulary;
+    ``text``: words and Chinese characters that it knows besides its own.
     """
     import torch
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
     from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    known = [*SPECIAL, *dict.fromkeys(WORDS)]
+    more = re.findall(r"[\u4e00-\u9fff]|[^\W\u4e00-\u9fff]+|[^\w\s]", text.lower())
+    known = [*SPECIAL, *dict.fromkeys([*WORDS, *more])]
     known += [f"##word{number}" for number in range(len(known), words)]
     vocabulary = {word: number for number, word in enumerate(known)}
     pieces = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))

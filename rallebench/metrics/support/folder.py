@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rallebench.checkpoints.failures import is_out_of_memory, loading_failed
+from rallebench.checkpoints.failures import is_out_of_memory
 from rallebench.checkpoints.files import token_positions
 from rallebench.checkpoints.memory import mapped_device
 from rallebench.checkpoints.packages import need_packages

@@ -33,7 +33,7 @@ from rallebench.corpora.chunking import chunk
 from rallebench.corpora.reading import IMPORTED, corpus_form, corpus_rows
 from rallebench.corpora.store import PassageStore, write_store
 from rallebench.encoders import Encoder
-from rallebench.retrievers import INDEX_KINDS
+from rallebench.retrievers import INDEX_KINDS, needs_model
 from rallebench.workspace.indexes.reading import long_rows
 from rallebench.workspace.indexes.vectors import kept_vectors, passage_text
 from rallebench.workspace.paths import WorkspaceFolder
@@ -42,6 +42,8 @@ DOCUMENTS, READ_SECONDS = 2000, 3.0
 """Limits of the sample: number of documents, and seconds of reading."""
 VECTORS = 1200
 ENCODE_BATCH, ENCODE_SECONDS = 16, 3.0
+MODEL_PASSAGES = 64
+"""Passages indexed by a kind that encodes them with a model of its own, which takes a while."""
 
 BESIDE = "vectors.npy"
 """File that index and cache share by a hard link; counted once, as cached vectors."""
@@ -134,9 +136,12 @@ def estimate_build(
     dim = cached = held = 0
     with tempfile.TemporaryDirectory(prefix="rallebench-estimate-") as folder:
         if not recipe.encoder:
-            yield f"indexing {len(sample.some)} passages"
-            files, seconds = _small_index(Path(folder), kind, sample.some, None, settings, passages)
-            basis.append(f"Building: an index over {len(sample.some):,} of its passages.")
+            some = sample.some
+            if needs_model(kind):
+                some = some[:: max(1, len(some) // MODEL_PASSAGES)]
+            yield f"indexing {len(some)} passages"
+            files, seconds = _small_index(Path(folder), kind, some, None, settings, passages)
+            basis.append(f"Building: an index over {len(some):,} of its passages.")
         else:
             yield f"encoding some passages with {recipe.encoder}"
             before = memory.rss_bytes()
