@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rallebench.checkpoints.failures import is_out_of_memory
+from rallebench.checkpoints.failures import is_out_of_memory, loading_failed
 from rallebench.checkpoints.files import token_positions
 from rallebench.checkpoints.memory import mapped_device
 from rallebench.checkpoints.packages import need_packages
@@ -176,7 +176,7 @@ def open_support_model(plan: SupportModel) -> FolderChecker:
     try:
         tokenizer, model = _load(plan)
     except Exception as error:
-        raise loading_reading_error(error, plan.option, str(plan.folder)) from None
+        raise loading_failed(error, plan.option, str(plan.folder)) from None
     if not tokenizer.is_fast and plan.format == LETTUCEDETECT:
         raise BadFileError(
             f"{plan.folder} has no tokenizer.json, which tells the tokens of the answer apart; download the model again."
