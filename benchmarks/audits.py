@@ -69,13 +69,13 @@ def row(
     errors, plains, held, areas, proofs, false = [], [], 0, 0, 0, 0
     for _ in range(samples):
         confidences, chances, truth, numbers = draw(rng, articles, size, shape, icc)
-        found = calibrate(confidences, truth, numbers.tolist())
-        bins = cut_bins(confidences, len(found.bins))
+        calibration = calibrate(confidences, truth, numbers.tolist())
+        bins = cut_bins(confidences, len(calibration.bins))
         error = float(np.abs(np.bincount(bins, confidences - chances)).sum() / len(truth))
-        low, high = found.error.low, found.error.high
+        low, high = calibration.error.low, calibration.error.high
         held += low is not None and high is not None and low <= error <= high
         errors.append(error)
-        plains.append(found.error.value or 0.0)
+        plains.append(calibration.error.value or 0.0)
         risk = measure_risk(confidences, truth, numbers.tolist()).area
         areas += (
             risk.low is not None and risk.high is not None and risk.low <= true_area <= risk.high

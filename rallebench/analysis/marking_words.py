@@ -14,7 +14,7 @@ from rallebench.metrics.words import rule_for, words
 
 PRIOR = 0.1
 """Weight of the prior, as a share of all words."""
-SHOWN = 1.96
+SIGNIFICANT = 1.96
 """The z-score from which a word marks a group."""
 
 
@@ -29,13 +29,13 @@ def log_odds(
     ['moon', 'the', 'river']
     """
     both = Counter(inside) + Counter(outside)
-    total, here, there = sum(both.values()), sum(inside.values()), sum(outside.values())
+    total, inner, outer = sum(both.values()), sum(inside.values()), sum(outside.values())
     prior = PRIOR * total if prior is None else prior
     scores = {}
     for word, count in both.items():
         weight = prior * count / total
         own, other = inside.get(word, 0) + weight, outside.get(word, 0) + weight
-        own_rest, other_rest = here + prior - own, there + prior - other
+        own_rest, other_rest = inner + prior - own, outer + prior - other
         if own_rest <= 0 or other_rest <= 0:  # one word only
             continue
         ratio = math.log(own / own_rest) - math.log(other / other_rest)
@@ -48,15 +48,17 @@ def mark_groups(
 ) -> list[tuple[str, ...]]:
     """Return the words that mark each group, at most ``most``, the strongest first. ``groups``: positions of its texts."""
     counted = [Counter(set(text_words(text))) for text in texts]
-    every: Counter[str] = sum(counted, Counter())
+    every: Counter[str] = Counter()
+    for distinct in counted:
+        every.update(distinct)
     marks = []
     for group in groups:
         inside: Counter[str] = Counter()
         for position in group:
-            inside += counted[position]
+            inside.update(counted[position])
         scores = log_odds(inside, every - inside)
         best = sorted(
-            ((z, word) for word, z in scores.items() if z >= SHOWN and inside[word] > 1),
+            ((z, word) for word, z in scores.items() if z >= SIGNIFICANT and inside[word] > 1),
             key=lambda pair: (-pair[0], pair[1]),
         )
         marks.append(tuple(word for _, word in best[:most]))
@@ -65,6 +67,6 @@ def mark_groups(
 
 def text_words(text: str) -> list[str]:
     """Return the words of a text in lower case, without punctuation and single Latin letters."""
-    found = words(text, rule_for("", text))
-    lowered = (word.lower() for word in found)
+    split = words(text, rule_for("", text))
+    lowered = (word.lower() for word in split)
     return [w for w in lowered if any(c.isalnum() for c in w) and (len(w) > 1 or not w.isascii())]

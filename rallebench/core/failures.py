@@ -34,7 +34,7 @@ class QuestionGroup:
 
     ``share``: the share of its ``n`` scored questions that is wrong; ``difference``: that less the share of the rest, with an
     interval simultaneous with those of all groups of its kind, and ``p`` corrected alike. ``stages``: stage of the waterfall → wrong
-    questions; ``asked``: question word → wrong questions; ``examples``: texts of wrong questions.
+    questions; ``question_words``: question word → wrong questions; ``examples``: texts of wrong questions.
     """
 
     key: str
@@ -45,7 +45,7 @@ class QuestionGroup:
     difference: MetricEstimate
     p: float | None
     stages: Mapping[str, int]
-    asked: Mapping[str, int]
+    question_words: Mapping[str, int]
     examples: tuple[str, ...] = ()
 
     @property

@@ -176,9 +176,11 @@ class OpenAICompatible:
         server gives none, or too few of them are of the options."""
         sent = [with_logprobs(request, self.settings.plain) for request in batch]
         replies = generate_answers(self, sent, self.name)
-        return [self._chosen(reply, request) for reply, request in zip(replies, batch, strict=True)]
+        return [
+            self._read_choice(reply, request) for reply, request in zip(replies, batch, strict=True)
+        ]
 
-    def _chosen(self, reply: Reply | RalleError, request: Choose) -> Reply | RalleError:
+    def _read_choice(self, reply: Reply | RalleError, request: Choose) -> Reply | RalleError:
         if isinstance(reply, RalleError):
             return reply
         if reply.choice is not None:

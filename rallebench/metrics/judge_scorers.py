@@ -10,7 +10,6 @@ from rallebench.core.text import strip_brackets
 from rallebench.core.types import Episode, Example, Outcome
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import JudgeScorer, MarkOf, judge_named
-from rallebench.metrics.support.scorer import support_judge
 
 
 def split_judges(
@@ -27,6 +26,8 @@ def split_judges(
         else:
             judge = judge_named(name, mark_of)
             judges[judge.name] = judge
+    if support:
+        from rallebench.metrics.support.scorer import support_judge  # not needed by other judges
     for llm, bases in support.items():
         judge_of_support = support_judge(bases, llm, mark_of(llm))
         judges[judge_of_support.name] = judge_of_support

@@ -38,8 +38,8 @@ def gate_runs(
     part: str = "",
     workspace: WorkspaceFolder | None = None,
 ) -> Gate:
-    """Gate the run ``new`` against ``base`` by a metric ('' for the headline). ``common``: compare only the questions
-    that are the same in both. ``part``: only those of a group of the questions of ``base``, as in "meaning-2", which takes the
+    """Gate the run ``new`` against ``base`` by a metric ('' for the headline). ``common``: compare only equal questions.
+    ``part``: only those of a group of the questions of ``base``, as in "meaning-2", which takes the
     ``workspace``.
 
     Raises UsageError if they cannot be compared: an unfinished run, other questions or gold, another version of the

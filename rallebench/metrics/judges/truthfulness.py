@@ -21,8 +21,8 @@ from rallebench.metrics.judges import (
     mean_judgement,
     read_judgement,
 )
-from rallebench.metrics.judges._choosing import DEGREES, UNREAD, ask_degree, mean_degree
 from rallebench.metrics.judges._reading import read_scores
+from rallebench.metrics.judges.choosing import DEGREES, UNREAD, ask_degree, mean_degree
 
 TRUTHFULNESS, RELEVANCE, PERFECT = "truthfulness", "relevance", "perfect"
 LOW, HIGH = 1.0, 5.0

@@ -44,8 +44,15 @@ SUPPORTING = frozenset(
         "supports",
         "support",
         "consistent",
+        "faithful",
+        "factual",
+        "grounded",
+        "attributable",
+        "verified",
+        "yes",
+        "true",
+        "1",
     )
-    + ("faithful", "factual", "grounded", "attributable", "verified", "yes", "true", "1")
 )
 """Labels, in lower case, that mean support."""
 OPPOSED = frozenset(

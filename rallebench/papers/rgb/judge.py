@@ -14,7 +14,7 @@ from rallebench.core.types import Flow, Generate, Message
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import Case, verdict_outcome, verdict_scores
-from rallebench.metrics.judges._choosing import choice_scores, judge_yes_no
+from rallebench.metrics.judges.choosing import choice_scores, judge_yes_no
 
 FOLDER = "suites/rgb"
 

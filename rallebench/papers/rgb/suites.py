@@ -19,7 +19,7 @@ from rallebench.experiments.common import failed_note, sentences, values_in
 from rallebench.experiments.languages import prompts_note
 from rallebench.experiments.significance import tests_between
 from rallebench.metrics.judges import VERDICT, judge_named, read_judgement
-from rallebench.metrics.judges._choosing import PROBABILITY
+from rallebench.metrics.judges.choosing import PROBABILITY
 from rallebench.papers.common import note_on
 from rallebench.papers.rgb import tables
 from rallebench.papers.rgb.benchmark import RGB

@@ -12,7 +12,7 @@ from rallebench.core.types import Episode, Flow, Generate, Outcome, Reply
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import METRICS, JudgeTraits
 from rallebench.metrics.judges import UNPARSED, Case, read_judgement
-from rallebench.metrics.judges._choosing import PROBABILITY
+from rallebench.metrics.judges.choosing import PROBABILITY
 
 REPLIES: dict[str, list[str] | list[dict[str, float]]] = {
     "truthfulness": ["4, 5"],

@@ -10,7 +10,7 @@ from rallebench.engine.loop import run
 from rallebench.llms.scripted import Scripted
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import VERDICT, Case, judge_named, read_judgement
-from rallebench.metrics.judges._choosing import PROBABILITY
+from rallebench.metrics.judges.choosing import PROBABILITY
 
 CASE = Case("Who wrote it?", "Ada wrote it.", "Ada\nAda wrote it.")
 
