@@ -39,8 +39,7 @@ def gate_runs(
     workspace: WorkspaceFolder | None = None,
 ) -> Gate:
     """Gate the run ``new`` against ``base`` by a metric ('' for the headline). ``common``: compare only equal questions.
-    ``part``: only those of a group of the questions of ``base``, as in "meaning-2", which takes the
-    ``workspace``.
+    ``part``: a group of the base's questions, as "meaning-2", which takes the ``workspace``.
 
     Raises UsageError if they cannot be compared: an unfinished run, other questions or gold, another version of the
     scorer, a metric without a better direction.

@@ -74,7 +74,7 @@ HINTS: dict[str, int] = {
     "workspace": 14,
 }
 SUBSCRIPTS: dict[str, int] = {
-    "analysis": 108,
+    "analysis": 110,
     "api": 1,
     "chains": 30,
     "checkpoints": 11,
@@ -88,7 +88,7 @@ SUBSCRIPTS: dict[str, int] = {
     "experiments": 108,
     "gui": 76,
     "http": 38,
-    "llms": 100,
+    "llms": 106,
     "metrics": 41,
     "papers": 158,
     "reader": 12,
@@ -100,7 +100,7 @@ SUBSCRIPTS: dict[str, int] = {
     "services": 73,
     "tracking": 35,
     "vector_indexes": 47,
-    "views": 81,
+    "views": 84,
     "workflows": 20,
     "workspace": 69,
 }

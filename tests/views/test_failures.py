@@ -60,13 +60,13 @@ def make_run(
     return bench.runs.open(name)
 
 
-def grouped(bench: Workbench, run: RunFolder, encoder: Topics | None = None) -> QuestionClusters:
+def group(bench: Workbench, run: RunFolder, encoder: Topics | None = None) -> QuestionClusters:
     own = encoder or Topics()
     return complete(group_questions(bench.workspace, lambda _: own, run), lambda _: None)
 
 
-def explained(bench: Workbench, run: RunFolder) -> FailureReport:
-    grouped(bench, run)
+def explain(bench: Workbench, run: RunFolder) -> FailureReport:
+    group(bench, run)
     return explain_failures(bench.workspace, run)
 
 
@@ -74,7 +74,7 @@ MOONS = set(range(0, HALF, 1)) - {0, 1, 2, 3, 4}
 
 
 def test_the_group_that_is_wrong_more_often_is_named_by_its_words(bench: Workbench) -> None:
-    report = explained(bench, make_run(bench, "a", MOONS | {40, 41}))
+    report = explain(bench, make_run(bench, "a", MOONS | {40, 41}))
     first = report.groups[0]
     assert (first.n, first.wrong, first.kind) == (30, 25, "meaning")
     assert first.is_harder and {"moon", "planet"} <= set(first.words)
@@ -93,7 +93,7 @@ def test_the_group_that_is_wrong_more_often_is_named_by_its_words(bench: Workben
 def test_groups_do_not_depend_on_the_answers_and_are_made_once(bench: Workbench) -> None:
     first, second = make_run(bench, "a", MOONS), make_run(bench, "b", {40})
     encoder = Topics()
-    assert grouped(bench, first, encoder) == grouped(bench, second, encoder)
+    assert group(bench, first, encoder) == group(bench, second, encoder)
     assert encoder.calls == 1 and clusters_file(bench.workspace, first) == clusters_file(
         bench.workspace, second
     )
@@ -101,16 +101,16 @@ def test_groups_do_not_depend_on_the_answers_and_are_made_once(bench: Workbench)
 
 def test_a_damaged_file_of_groups_is_made_again(bench: Workbench) -> None:
     run = make_run(bench, "a", MOONS)
-    before = grouped(bench, run)
+    before = group(bench, run)
     for text in ("{", "[]", '{"groups": 3}', '{"groups": [["q"]], "left_out": "x"}'):
         clusters_file(bench.workspace, run).write_text(text)
         assert stored_clusters(bench.workspace, run) is None
-        assert grouped(bench, run) == before
+        assert group(bench, run) == before
 
 
 def test_a_group_filters_questions_and_fills_a_dataset(bench: Workbench) -> None:
     run = make_run(bench, "a", MOONS)
-    grouped(bench, run)
+    group(bench, run)
     ids = slice_ids(bench.workspace, run, "word-who")
     assert ids == {f"q{i:03}" for i in range(HALF, 2 * HALF)}
     assert set(question_ids(bench.workspace, run, "word-who")) == ids
@@ -131,7 +131,7 @@ def test_unknown_groups_are_one_sentence(bench: Workbench) -> None:
     run = make_run(bench, "a", MOONS)
     with pytest.raises(UsageError, match="not grouped by meaning yet"):
         slice_ids(bench.workspace, run, "meaning-1")
-    grouped(bench, run)
+    group(bench, run)
     with pytest.raises(NotFoundError, match=r"no group 'meaning-9'\. Groups: meaning-1, meaning-2"):
         slice_ids(bench.workspace, run, "meaning-9")
     with pytest.raises(NotFoundError, match=r"no group 'word-why'\. Groups: word-which, word-who"):
@@ -141,21 +141,21 @@ def test_unknown_groups_are_one_sentence(bench: Workbench) -> None:
 
 
 def test_a_run_without_wrong_or_without_right_answers_says_so(bench: Workbench) -> None:
-    right = explained(bench, make_run(bench, "a", set()))
+    right = explain(bench, make_run(bench, "a", set()))
     assert right.sentences == ("No answer of 'a' is wrong by em, so there is nothing to explain.",)
-    wrong = explained(bench, make_run(bench, "b", set(range(60))))
+    wrong = explain(bench, make_run(bench, "b", set(range(60))))
     assert "All answers of 'b' are wrong by em" in wrong.sentences[0] and not wrong.groups
 
 
 def test_few_questions_have_no_groups_by_meaning(bench: Workbench) -> None:
-    report = explained(bench, make_run(bench, "a", {1}, TEXTS[:20]))
+    report = explain(bench, make_run(bench, "a", {1}, TEXTS[:20]))
     assert not report.groups
     assert "20 questions are too few for groups by meaning; that takes 30." in report.sentences
 
 
 def test_a_group_of_one_question_has_no_interval(bench: Workbench) -> None:
     texts = (*TEXTS[:40], "Why is it so?")
-    report = explained(bench, make_run(bench, "a", {1, 2, 40}, texts))
+    report = explain(bench, make_run(bench, "a", {1, 2, 40}, texts))
     single = report.group("word-why")
     assert single is not None and (single.n, single.wrong) == (1, 1)
     assert single.difference.low is None and single.difference.note == "too few articles"
@@ -166,7 +166,7 @@ def test_20000_questions_are_grouped_in_a_bounded_time(
 ) -> None:
     monkeypatch.setattr("rallebench.services.question_groups.MOST_ENCODED", 40)
     run = make_run(bench, "a", MOONS)
-    clusters = grouped(bench, run)
+    clusters = group(bench, run)
     assert sum(map(len, clusters.groups)) == 40 and clusters.left_out == 20
     notes = explain_failures(bench.workspace, run).notes
     assert "20 questions are in no group by meaning: at most 40 are encoded." in notes

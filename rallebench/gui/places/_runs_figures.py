@@ -98,11 +98,9 @@ def metrics(page: Page, run: OpenRun) -> Markup:
         figures.table(part) if isinstance(part, Table) else html.note(part)
         for part in repeats.blocks(report.repeats)
     )
-    graders = graders_fold(run)
-    return Markup('<div class="row">{}</div>{}{}{}{}{}{}{}').format(
-        *(scorer, agents(page, [run.name]), table, html.note(clusters), repeated, left_out),
-        *(graders, cards),
-    )
+    buttons = Markup('<div class="row">{}</div>{}').format(scorer, agents(page, [run.name]))
+    notes = (html.note(clusters), repeated, left_out)
+    return Markup().join([buttons, table, *notes, graders_fold(run), cards])
 
 
 def cost(page: Page, run: OpenRun) -> Markup:
