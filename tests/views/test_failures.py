@@ -78,7 +78,7 @@ def test_the_group_that_is_wrong_more_often_is_named_by_its_words(bench: Workben
     first = report.groups[0]
     assert (first.n, first.wrong, first.kind) == (30, 25, "meaning")
     assert first.is_harder and {"moon", "planet"} <= set(first.words)
-    assert first.share.value == pytest.approx(25 / 30) and first.asked == {"which": 25}
+    assert first.share.value == pytest.approx(25 / 30) and first.question_words == {"which": 25}
     assert first.difference.value == pytest.approx(25 / 30 - 2 / 30)
     other = report.group("meaning-2" if first.key == "meaning-1" else "meaning-1")
     assert other is not None and other.is_easier and sum(other.stages.values()) == 2
