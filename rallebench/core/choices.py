@@ -41,6 +41,27 @@ class Choice:
     covered: float | None = None
     why: str = ""
 
+    def __str__(self) -> str:
+        """The options with their probabilities, the most probable first; from text the chosen option.
+
+        >>> str(Choice(("yes", "no"), "no", SERVER, (0.25, 0.75), 0.9)), str(Choice(("yes", "no"), "no"))
+        ('no 75.0 %, yes 25.0 %', 'no')
+        """
+        return ", ".join(f"{name} {_percent(share)}" for name, share in self.ranked) or self.chosen
+
+    @property
+    def ranked(self) -> tuple[tuple[str, float], ...]:
+        """The options with their probabilities, the most probable first; () from text."""
+        pairs = zip(self.options, self.probabilities)
+        return tuple(sorted(pairs, key=lambda pair: -pair[1]))
+
+    @property
+    def basis(self) -> str:
+        """The source in one sentence."""
+        if self.covered is None:
+            return self.why or "The option was read from the text."
+        return f"By {self.source}; before it was normalised, {_percent(self.covered)} of the probability was on the options."
+
     def probability(self, option: str) -> float | None:
         """Return the probability of an option, None from text.
 
@@ -160,6 +181,10 @@ def read_option(text: str, options: Sequence[str]) -> str:
         rest, count = re.subn(_words(plains[option]), " ", rest)
         named += [option] if count else []
     return named[0] if len(named) == 1 else ""
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _plain(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Union
 
+from rallebench.core.choosing import Choose
 from rallebench.core.types import Episode, Generate, Request, Retrieve, Step, UseTool
 
 
@@ -12,6 +13,8 @@ def heading(request: Request) -> str:
     """Return the kind of a step and its retriever, model or tool, as in "retrieve docs-bm25"."""
     if isinstance(request, Retrieve):
         return f"retrieve {request.retriever}"
+    if isinstance(request, Choose):
+        return f"choose {request.llm}"
     if isinstance(request, Generate):
         return f"generate {request.llm}"
     return f"tool {request.tool}" if isinstance(request, UseTool) else "identity"

@@ -20,7 +20,16 @@ from rallebench.core.own_files import reading
 from rallebench.core.report import JudgeReport, RunReport
 from rallebench.core.runs import DatasetRef, FlowSpec, RunRequest, RunResult
 from rallebench.core.scoring import Pair, Scorer
-from rallebench.core.types import Episode, Example, Flow, Gold, Outcome, Question, digest
+from rallebench.core.types import (
+    Episode,
+    Example,
+    Flow,
+    Gold,
+    Outcome,
+    Question,
+    Reply,
+    digest,
+)
 from rallebench.engine.experiment_store import folder_name
 from rallebench.engine.ports import RunContext
 from rallebench.engine.reply_cache import ReplyCache
@@ -177,6 +186,7 @@ def judge_remarks(run: RunFolder, report: RunReport) -> dict[str, dict[str, Judg
 
 def _remark(model: str, episode: Episode) -> JudgeRemark:
     judgement = read_judgement(episode)
-    reply = episode.steps[-1].reply.text if episode.steps else ""
+    last = episode.steps[-1].reply if episode.steps else Reply("")
+    reply = str(last.choice) if last.choice and last.choice.probabilities else last.text
     # the file may have been changed, and a reason be something else than text
     return JudgeRemark(model, str(judgement.reason or reply), str(judgement.failure))

@@ -12,7 +12,8 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rallebench.core.json_values import JsonObject, JsonValue
+from rallebench.core.json_values import JsonObject, JsonValue, as_json
+from rallebench.core.live import heading
 from rallebench.core.numbers import UNKNOWN
 from rallebench.core.prices import Prices
 from rallebench.core.types import Episode, Generate, Note, Retrieve, Step, UseTool, digest
@@ -102,7 +103,8 @@ def span_content(step: Step, prices: Prices | None = None) -> SpanContent:
         common |= {SPAN_MODEL: request.llm, "finish_reason": reply.finish_reason}
         common |= {"confidence": reply.confidence} if reply.confidence is not None else {}
         common |= _cost_attributes(step, prices or {})
-        name = f"generate {request.llm}"
+        common |= {"choice": as_json(reply.choice)} if reply.choice else {}
+        name = heading(request)
         return SpanContent("LLM", name, _messages(request), _choices(step), common)
     if isinstance(request, UseTool):
         common["tool"] = request.tool

@@ -13,6 +13,7 @@ from rallebench.core.backends import Backends
 from rallebench.core.costs import CostTotal, StepCost
 from rallebench.core.errors import BadFileError
 from rallebench.core.files import read_json
+from rallebench.core.json_values import as_json
 from rallebench.core.prices import Prices
 from rallebench.core.types import Chain, Episode, Generate, Hit, Json, Retrieve, Step, UseTool
 from rallebench.engine.cost import step_cost, total
@@ -54,7 +55,7 @@ class ShownStep:
 
     @property
     def kind(self) -> str:
-        """``retrieve``, ``generate``, ``tool`` or ``identity``."""
+        """``retrieve``, ``generate``, ``choose``, ``tool`` or ``identity``."""
         kind = str(request_to_json(self.step.request)["ask"])
         return "identity" if kind == "note" else kind
 
@@ -90,6 +91,8 @@ class ShownStep:
             value["thinking"] = step.reply.thinking
         if step.reply.note:
             value["note"] = step.reply.note
+        if step.reply.choice:
+            value["choice"] = as_json(step.reply.choice)
         value |= {"seconds": step.seconds, "cached": step.cached}
         if cost is not None:
             tokens = {"prompt": cost.prompt_tokens, "completion": cost.completion_tokens}

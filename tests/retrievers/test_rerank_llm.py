@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from rallebench.core.entries import Combination
 from rallebench.core.errors import BackendError, UsageError
 from rallebench.core.formats import read_format
 from rallebench.core.types import Generate
-from rallebench.engine.run_warnings import refused_to
+from rallebench.engine.run_warnings import refused_to, text_choices
 from rallebench.llms import LLMS
 from rallebench.llms.scripted import Scripted, request_text
 from rallebench.retrievers.composites import check_settings
@@ -87,6 +88,36 @@ def test_pointwise_puts_yes_before_what_cannot_be_read_before_no() -> None:
     assert ids(hits) == [*"bdcae"]
     assert scores(hits) == {"a": 0.0, "b": 1.0, "c": 0.5, "d": 1.0, "e": 0.0}
     assert (ranked.requests, ranked.unread) == (5, 1)
+
+
+def test_choice_orders_by_the_probability_of_yes() -> None:
+    shares = {"a": 0.1, "b": 0.4, "c": 0.0, "d": 0.3, "e": 0.2}
+    replies = {f"title {letter}": {"Yes": p, "No": 0.5 - p} for letter, p in shares.items()}
+    ranked = reranked(Scripted(replies), way="choice")
+    (hits,) = ranked.search(["q"], 5)
+    assert ids([*hits]) == [*"bdeac"]
+    assert [hit.score for hit in hits] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0.0])
+    assert (ranked.requests, ranked.unread, ranked.reads_texts) == (5, 0, False)
+
+
+def test_choice_of_a_model_without_log_probabilities_ranks_by_its_words_and_says_so() -> None:
+    answers = {"title a": "No", "title c": "Hm", "": "Yes"}
+    ranked = reranked(Scripted(answers), way="choice")
+    assert ids(ranked.search(["q"], 5)[0]) == [*"bdeca"]
+    assert (ranked.requests, ranked.unread) == (5, 1)
+    backends = Backends({"ranked": ranked, "over": reranked(Scripted(), ranked)}, {})
+    for name in backends.retrievers:
+        (sentence,) = text_choices([name], backends)
+        assert sentence.startswith(f"Judgements of '{name}' give no probabilities of the options")
+
+
+def test_choice_offers_the_chinese_words_to_a_prompt_that_names_them(tmp_path: Path) -> None:
+    prompt = tmp_path / "prompt.txt"
+    prompt.write_text("{question} {passage} 回答是或否。", encoding="utf-8")
+    llm = Scripted({"": {"是": 0.9, "否": 0.1}})
+    hits = reranked(llm, way="choice", prompt=str(prompt)).search(["q"], 5)[0]
+    assert [hit.score for hit in hits] == pytest.approx([0.9] * 5)
+    assert {request.choices for request in llm.requests} == {("是", "否")}
 
 
 def test_pointwise_asks_all_passages_of_all_queries_in_one_batch() -> None:
@@ -185,7 +216,7 @@ def test_a_prompt_that_shows_no_passages_and_an_absent_one_are_sentences(tmp_pat
     ("settings", "sentence"),
     [
         ({"window": 10, "step": 10}, "step is 10; it must be less than window, 10"),
-        ({"way": "setwise"}, "way must be one of listwise, pointwise"),
+        ({"way": "setwise"}, "way must be one of listwise, pointwise, choice"),
         ({"llm": ""}, "needs the setting 'llm'"),
     ],
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from rallebench.core.choices import Choice
 from rallebench.core.declining import accepted_answers
 from rallebench.core.prices import Prices
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
@@ -179,9 +180,19 @@ def output(
     ended = step.reply.finish_reason
     whole = "whole" if ended in ("stop", "") else f"ended: {ended}"
     prompt = html.fold("Prompt as sent", sent, gist=gist_of, opened=True)
-    return Markup('<div class="versions">{}</div>{}{}').format(
-        versions, prompt, html.fold("Reply as it came", reply, gist=whole)
+    choice = draw_choice(step.reply.choice) if step.reply.choice else Markup()
+    return Markup('<div class="versions">{}</div>{}{}{}').format(
+        versions, choice, prompt, html.fold("Reply as it came", reply, gist=whole)
     )
+
+
+def draw_choice(choice: Choice) -> Markup:
+    """Draw the options of a typed decision with a bar each, the most probable first, and how it was made."""
+    bars = html.defs(
+        (name, html.join_facts_html(html.progress(share), figures.number(100 * share, 1, "%")))
+        for name, share in choice.ranked
+    )
+    return html.heading("Choice", choice.chosen or "none") + bars + html.note(choice.basis)
 
 
 def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
@@ -289,7 +300,7 @@ def folds(steps: Sequence[Step], gold: Gold, first: str = "", answer: str | None
                 else Markup()
             )
         elif isinstance(request, Generate):
-            name = f"Generate · {request.llm}"
+            name = f"{'Choose' if step.reply.choice else 'Generate'} · {request.llm}"
         name = first if n == 1 and first else name
         is_open = of_run and (n <= 2 or isinstance(request, Generate))
         opened = Markup(" open") if is_open else html.NOTHING

@@ -165,6 +165,10 @@ def count_judgements(result: RunResult, testbed: Testbed) -> tuple[dict[str, int
     notes = sentences(
         (unparsed, f"{unparsed} of {n} verdicts could not be read and are {how}."),
         (failed, f"{failed} of {n} judgements failed; they are in no rate."),
+        (
+            own[0].choices,
+            "A verdict is the more probable of Yes and No; the paper reads a sentence.",
+        ),
     )
     return {"judged": n, "unparsed": unparsed, "judge_failed": failed}, notes
 

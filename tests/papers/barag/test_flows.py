@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from small_workspace import read_lines
 
+from rallebench.core.choices import SERVER, weigh_options
+from rallebench.core.choosing import choice_reply
 from rallebench.core.types import (
     Episode,
     Flow,
@@ -27,7 +29,7 @@ from rallebench.core.types import (
 )
 from rallebench.corpora.chunking import PRESETS, spans
 from rallebench.papers.barag import workflow as barag
-from rallebench.papers.barag.decisions import read_boolean
+from rallebench.papers.barag.decisions import boolean_texts, read_boolean
 from rallebench.papers.barag.workflow import (
     NO_CALL,
     OWN,
@@ -100,6 +102,10 @@ DO, DO_NOT = (call("databaseRetrieval", f'{{"retrieve": {value}}}') for value in
 MORE, NO_MORE = (call("moreInformation", f'{{"moreInfo": {value}}}') for value in ("true", "false"))
 
 
+DECLINES = choice_reply(weigh_options(boolean_texts("retrieve"), (-2.0, -0.5), SERVER), Reply(""))
+WANTS = choice_reply(weigh_options(boolean_texts("moreInfo"), (-0.5, -2.0), SERVER), Reply(""))
+
+
 @pytest.mark.parametrize(
     ("mode", "replies", "requests", "answer", "reason"),
     [
@@ -112,6 +118,22 @@ MORE, NO_MORE = (call("moreInformation", f'{{"moreInfo": {value}}}') for value i
         ("basic", [BEA, FOUND, ADA], [BASIC, Note(UNDECIDED), SEARCH, BASIC_READ], "Ada", READ),
         ("basic compat=original", [Reply('{"retrieve": true}')], [BASIC], SORRY_CALL, NO_CALL),
         ("basic calls=text", [Reply("no"), ADA], [IN_WORDS, BASIC], "Ada", OWN),
+        ("basic calls=choice", [DECLINES, ADA], [IN_WORDS, BASIC], "Ada", OWN),
+        ("basic calls=choice", [Reply("no"), ADA], [IN_WORDS, BASIC], "Ada", OWN),
+        (
+            "basic calls=choice",
+            [BEA, FOUND, ADA],
+            [IN_WORDS, Note(UNDECIDED), SEARCH, BASIC_READ],
+            "Ada",
+            READ,
+        ),
+        (
+            "advanced calls=choice",
+            [ADA, WANTS, FOUND, BEA],
+            [BARE, [*DRAFTED, ASKED], SEARCH, WITH_PASSAGES],
+            "Bea",
+            READ,
+        ),
         ("advanced", [ADA, NO_MORE], [BARE, DRAFTED], "Ada", OWN),
         ("advanced", [ADA, MORE, FOUND, BEA], [BARE, DRAFTED, SEARCH, WITH_PASSAGES], "Bea", READ),
         ("advanced calls=text", [ADA, Reply("No.")], [BARE, [*DRAFTED, ASKED]], "Ada", OWN),

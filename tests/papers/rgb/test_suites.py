@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from digests import own_digests
-from small_workspace import CommandLine, numbers, read_lines, scripted, write_lines
+from small_workspace import CommandLine, add_llm, numbers, read_lines, scripted, write_lines
 
 from rallebench.experiments.published.official import questions_digest
 
@@ -264,6 +264,35 @@ def test_rejections_and_lucky_hits_stand_apart(cli: CommandLine, like_the_papers
     original = suite(cli, "rejection", "judge=judge", "compat=original", run="o")
     assert original["headline"] == "all_rate"
     assert numbers(original["parts"][0])["rejection_rate_judge"] == 0.75
+
+
+def test_a_judge_that_chooses_adds_its_probabilities_and_says_so(
+    cli: CommandLine, like_the_papers: None
+) -> None:
+    add_llm(cli.workspace, "judge", replies={"": {"Yes": 0.2, "No": 0.6}})
+    report = suite(cli, "rejection", "judge=judge", "judge_form=choice")
+    (part,) = report["parts"]
+    assert numbers(part)["rejection_rate_judge"] == 1.0
+    assert numbers(part)["rejection_probability"] == pytest.approx(0.75)
+    assert any("more probable of Yes and No" in note for note in report["notes"])
+    run = json.loads((cli.workspace / "runs" / part["run"] / "report.json").read_text())
+    (judge,) = run["judges"].values()
+    assert judge["choices"] == {
+        "in_process": 0,
+        "server": 4,
+        "text": 0,
+        "covered": pytest.approx(0.8),
+    }
+    step = cli.judgements(part["run"])[-1]["steps"][0]
+    assert (step["ask"], step["choices"]) == ("choose", ["Yes", "No"])
+    assert step["reply"]["choice"]["probabilities"] == pytest.approx([0.25, 0.75])
+    add_llm(cli.workspace, "judge", default="No.")
+    again = suite(cli, "rejection", "judge=judge", "judge_form=choice", run="words")
+    assert (
+        "rejection_probability" not in numbers(again["parts"][0])
+        or numbers(again["parts"][0])["rejection_probability"] is None
+    )
+    assert "give no probabilities of the options" in " ".join(again["notes"])
 
 
 def test_answers_that_do_not_reject_are_labelled_in_a_file_that_stays(
