@@ -10,7 +10,7 @@ from rallebench.analysis.ranking import read_scores
 from rallebench.core.comparison import PairedComparison
 from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.experiments import StoredExperiment
-from rallebench.core.numbers import LEVEL
+from rallebench.core.numbers import LEVEL, plural
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Column, Table
 from rallebench.engine.clusters import find_clusters
@@ -76,7 +76,7 @@ def paired_table(
     points = " in points of 100" if unit == 100 else ""
     note = (
         f"{what}{points}, over the questions that both have scored. Interval and p come from one test over articles "
-        f"and count {len(pairs)} comparison{'s' * (len(pairs) != 1)}: p by Holm, the intervals, which hold together at 95 %, by Bonferroni. "
+        f"and count {plural(len(pairs), 'comparison')}: p by Holm, the intervals, which hold together at 95 %, by Bonferroni. "
         f"Below {LEVEL} a difference is shown."
     )
     numbers = (Column("difference", "delta"), Column("p, corrected", "p"))

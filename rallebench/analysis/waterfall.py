@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from rallebench.core.answers import holds_answer
 from rallebench.core.errors import RalleError
 from rallebench.core.memory import pause_collector
+from rallebench.core.numbers import plural
 from rallebench.core.tables import Figure
 from rallebench.core.types import Episode, Example, Generate, Gold, Note, Passage, Retrieve
 from rallebench.core.waterfall import SHORT, UNTRACED, QuestionStage, Waterfall
@@ -63,7 +64,7 @@ def notes(named: Sequence[tuple[str, Waterfall]]) -> list[str]:
     for name, fall in traced:
         if fall.given_passages:
             sentences.append(
-                f"{name}: {fall.given_passages} question{'s' * (fall.given_passages != 1)} came with passages; one that holds an answer counts as support."
+                f"{name}: {plural(fall.given_passages, 'question')} came with passages; one that holds an answer counts as support."
             )
         if fall.without_pages:
             sentences.append(

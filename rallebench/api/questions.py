@@ -11,6 +11,7 @@ from rallebench.api.listing import TableRepr
 from rallebench.api.progress import follow
 from rallebench.api.wording import in_python
 from rallebench.core.hub_names import is_hub_name
+from rallebench.core.numbers import plural
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Example
 from rallebench.services.questions import read_dataset
@@ -61,7 +62,7 @@ class Dataset(TableRepr, Sequence[Example]):
         columns = tuple(
             Column(label, "text") for label in ("id", "question", "answers", "gold pages")
         )
-        title = f"{self.name}: {len(self):,} question{'s' * (len(self) != 1)}"
+        title = f"{self.name}: {plural(len(self), 'question')}"
         note = f"The first {FIRST_ROWS} are shown." if len(self) > FIRST_ROWS else ""
         return Table(title, columns, rows, note=note)
 

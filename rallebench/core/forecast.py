@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import reduce
 from typing import Any
 
+from rallebench.core.numbers import plural
 from rallebench.core.types import Json, digest
 
 QUANTITIES = ("seconds", "model_calls", "retrievals", "prompt_tokens", "completion_tokens", "usd")
@@ -183,7 +184,7 @@ class Forecast:
         notes = list(self.warnings)
         if self.indexes:
             notes.append(
-                f"It uses {self.indexes} index{'es' * (self.indexes != 1)}; {len(self.builds)} must be built first."
+                f"It uses {plural(self.indexes, 'index')}; {len(self.builds)} must be built first."
             )
         if self.measurements:
             notes.append(
@@ -292,7 +293,7 @@ def _notes(
     if measured:
         count, parts = sum(len(sample.rows) for sample in measured), len(measured)
         notes.append(
-            f"Measured on {count} questions of {parts} part{'s' * (parts != 1)} and scaled to all; the bounds are "
+            f"Measured on {count} questions of {plural(parts, 'part')} and scaled to all; the bounds are "
             "those of the least and the largest of these questions. Not included: loading, scoring, larger batches, other work "
             "on the machine. Cached replies cost nothing."
         )

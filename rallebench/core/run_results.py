@@ -185,7 +185,7 @@ class MetricDifference:
         if self.low is not None and self.high is not None:
             ends = f"[{number(self.low, signed=True)}, {number(self.high, signed=True)}]"
         p = "" if self.p is None else f", p {'< 0.001' if self.p < 0.001 else f'= {self.p:.3f}'}"
-        losses = f"{self.losses:,} loss{'es' * (self.losses != 1)}"
+        losses = plural(self.losses, "loss")
         counts = f"{plural(self.wins, 'win')}, {plural(self.ties, 'tie')}, {losses}"
         first = f"{number(self.difference, signed=True)} {ends}".rstrip()
         verdict = "" if self.verdict == self.note else f"; {self.verdict}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rallebench.core.forecast import Seconds
+from rallebench.core.numbers import plural
 from rallebench.gui.html import join_facts
 from rallebench.render.numbers import text, time_range
 from rallebench.services.run_forecasts import RunForecast
@@ -27,7 +28,8 @@ def run_words(value: RunForecast) -> str:
     """Describe the time and price of runs, and where both come from."""
     held = ""
     if value.cached:
-        held = f"{value.cached:,} of {value.questions:,} answers are in the cache"
+        are = "is" if value.cached == 1 else "are"
+        held = f"{value.cached:,} of {plural(value.questions, 'answer')} {are} in the cache"
     if value.is_cached:
         return f"{held}, so it takes {CACHED}"
     if value.seconds is None:

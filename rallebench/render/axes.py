@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rallebench.core.memory import size
-from rallebench.core.numbers import spread, usd
+from rallebench.core.numbers import plural, spread, usd
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Unit
 from rallebench.render.numbers import text
@@ -171,6 +171,6 @@ def mean_words(mean: Estimate, unit: Unit = "") -> str:
         return _plain(factor * part, unit) if plain else value_words(part, unit)
 
     beside = spread(mean, write, BOUNDS.get(unit, (None, None)))
-    count = "" if not mean.n else "1 question" if mean.n == 1 else f"{mean.n:,} questions"
+    count = plural(mean.n, "question") if mean.n else ""
     value = " ".join(filter(None, (value_words(mean.value, unit), beside)))
     return " · ".join(filter(None, (value, count)))

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from rallebench import __version__
 from rallebench.core.costs import Cost
+from rallebench.core.numbers import plural
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Code, Figure, Fold, Section, Table
 from rallebench.core.terminal import CONTROLS
@@ -99,5 +100,5 @@ def short(text: str) -> str:
     return (
         text
         if len(text) <= MAX_TEXT_CHARACTERS
-        else f"{text[:MAX_TEXT_CHARACTERS]} … ({len(text):,} characters)"
+        else f"{text[:MAX_TEXT_CHARACTERS]} … ({plural(len(text), 'character')})"
     )

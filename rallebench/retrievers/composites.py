@@ -19,6 +19,7 @@ from typing import Any
 
 from rallebench.core.entries import Combination, Manifest
 from rallebench.core.errors import NotFoundError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.registry import unknown
 from rallebench.core.settings import Setting, check_values, parse_settings
 from rallebench.core.text import split_outside, strip_brackets
@@ -173,7 +174,7 @@ def check_settings(name: str, entry: Combination) -> dict[str, Any]:
     if not fewest <= len(entry.of) <= most:
         range_ = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         raise UsageError(
-            f"The retriever {name!r} has {len(entry.of)} part{'s' * (len(entry.of) != 1)}; {entry.kind} takes {range_}."
+            f"The retriever {name!r} has {plural(len(entry.of), 'part')}; {entry.kind} takes {range_}."
         )
     settings, weights = dict(entry.settings), entry.settings.get("weights")
     if isinstance(weights, (list, int, float)):  # checked again once the parts are known

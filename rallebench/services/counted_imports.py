@@ -9,6 +9,7 @@ from typing import Any
 
 from rallebench.core.columns import Columns
 from rallebench.core.events import Progress
+from rallebench.core.numbers import plural
 from rallebench.core.sources import Problem
 from rallebench.core.types import Json
 from rallebench.datasets.importing import ImportedDataset
@@ -101,7 +102,7 @@ def import_corpus(
             yield _progress_line(event)
             continue
         if event.passages_without_page:
-            yield f"Warning: {event.passages_without_page} of {event.passages} passages have no page."
+            yield f"Warning: {event.passages_without_page} of {plural(event.passages, 'passage')} have no page."
         problems = tuple(event.problems)
         warnings = tuple(event.warnings)
         yield ImportedCounts(event.name, event.passages, event.skipped, problems, warnings)
@@ -145,7 +146,7 @@ def import_dataset(
         notes = event.notes
         if event.form.startswith("r-eval") and isinstance(source, Path):
             equal, rows = ids_that_hold(source)
-            sentence = f"The _id of {equal} of {rows} records is the sha256 that R-Eval gives them."
+            sentence = f"The _id of {equal} of {plural(rows, 'record')} is the sha256 that R-Eval gives them."
             notes = (*notes, sentence)
         yield ImportedCounts(
             event.name,

@@ -55,10 +55,10 @@ def import_predictions(
     run, silent, problems = imported.run, imported.silent, imported.source.problems
     report = run.report() or RunReport()
     n, without = report.n, report.n_errors
-    warning = f"{without} of {n} questions have no prediction; they count as failed."
+    warning = f"{without} of {plural(n, 'question')} have no prediction; they count as failed."
     if silent:
         warning = (
-            f"{silent} of {n} questions have no line in {source.name}: in a run of pages nothing was retrieved for them, so "
+            f"{silent} of {plural(n, 'question')} have no line in {source.name}: in a run of pages nothing was retrieved for them, so "
             "they score 0, as with trec_eval -c."
         )
     notes = list(problems.warnings)
@@ -78,7 +78,7 @@ def export_lines(run: RunFolder, form: str) -> tuple[Iterator[str], str]:
         silent = trec.without_line(run)
         if silent:
             warnings.append(
-                f"{silent} of {len(run.records())} questions have no line, which scores 0 with trec_eval -c and when the "
+                f"{silent} of {plural(len(run.records()), 'question')} have no line, which scores 0 with trec_eval -c and when the "
                 "file is imported; without -c trec_eval leaves them out."
             )
     if form == "qrels":

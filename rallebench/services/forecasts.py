@@ -14,6 +14,7 @@ from rallebench.core.costs import CostTotal
 from rallebench.core.errors import RalleError
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.forecast import Forecast, PilotCosts, Seconds, flow_identity
+from rallebench.core.numbers import plural
 from rallebench.core.prices import FREE
 from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Chain, Example, Generate, Note, Retrieve
@@ -224,7 +225,7 @@ def _pilot_time(done: PilotCosts) -> tuple[Seconds | None, float | None, str]:
     seconds = None
     if time_.value is not None and time_.low is not None and time_.high is not None:
         seconds = (time_.value, time_.low, time_.high)
-    return seconds, usd.value if not unpriced else None, f"as {count} questions asked"
+    return seconds, usd.value if not unpriced else None, f"as {plural(count, 'question')} asked"
 
 
 def scale_seconds(seconds: Seconds, factor: float) -> Seconds:

@@ -42,13 +42,13 @@ def is_archive(path: Path) -> bool:
 
 
 def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Path:
-    """Store uploaded files, each with its name or relative path, in a new folder named after the first.
+    """Store uploaded files, each with its name or relative path, in a new folder; see ``set_name`` for its name.
 
     Return the file if there is only one, otherwise the folder. Raises UsageError, DiskError.
     """
     if not files:
         raise UsageError("No file was sent; drop some, or type a path.")
-    folder = _new_folder(workspace, files[0][1] or files[0][0].name)
+    folder = _new_folder(workspace, set_name([name or path.name for path, name in files]))
     try:
         for path, name in files:
             target = folder / _relative(name or path.name)
@@ -62,6 +62,21 @@ def lay_out(workspace: WorkspaceFolder, files: Sequence[tuple[Path, str]]) -> Pa
     except OSError as error:
         raise disk_error(folder, error, "the upload") from error
     return _only(folder)
+
+
+def set_name(names: Sequence[str]) -> str:
+    """Name uploaded files: by their only one or their folder, otherwise by the beginning that their names share.
+
+    >>> set_name(["a/x.md", "a/b/y.md"]), set_name(["doc1.md", "doc12.pdf"]), set_name(["seas.md", "lakes.md"])
+    ('a', 'doc-files', 'files')
+    """
+    paths = [_relative(name) for name in names]
+    tops = {path.parts[0] for path in paths}
+    if len(tops) == 1:
+        return tops.pop()
+    stems = [path.parts[0].split(".")[0] for path in paths]
+    shared = os.path.commonprefix(stems).rstrip("0123456789-_ ")
+    return f"{shared}-files" if len(shared) >= 3 else "files"
 
 
 def link_files(workspace: WorkspaceFolder, name: str, fetched: Fetched) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from rallebench.core.dataset_edits import EditHistory
+from rallebench.core.numbers import plural
 from rallebench.core.tables import Column, Table
 
 WORDS = {
@@ -31,5 +32,5 @@ def history_table(name: str, history: EditHistory) -> Table:
         Column("what", "text"),
         Column("questions", "text"),
     )
-    title = f"{name}: {len(rows)} edit{'s' * (len(rows) != 1)}"
+    title = f"{name}: {plural(len(rows), 'edit')}"
     return Table(title, columns, tuple(rows), note=history.problem)

@@ -22,7 +22,7 @@ from rallebench.core.experiment_reports import (
 )
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.list_columns import ListColumn
-from rallebench.core.numbers import FEW, LEVEL
+from rallebench.core.numbers import FEW, LEVEL, plural
 from rallebench.core.report import Estimate
 from rallebench.core.run_titles import field_label, plain_label
 from rallebench.core.tables import Table
@@ -152,9 +152,8 @@ def experiment_summary(stored: StoredExperiment) -> str:
         with suppress(RalleError):  # the file of a prompt may be missing
             count = len(sweep_variants(settings))
     noun = {"sweep": "variant", "tradeoff": "index", "batch": "chain"}.get(stored.kind, "run")
-    plural = "indexes" if noun == "index" and count != 1 else f"{noun}{'s' * (count != 1)}"
     first = f"first {request.limit}" if request.limit else ""
-    words = [f"{count} {plural}", settings.get("dataset", ""), request.llm, first]
+    words = [plural(count, noun), settings.get("dataset", ""), request.llm, first]
     return " · ".join(str(word) for word in words if word)
 
 

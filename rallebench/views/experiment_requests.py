@@ -13,6 +13,7 @@ from rallebench.core.events import complete
 from rallebench.core.experiment_reports import RankingReport
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.json_values import JsonObject
+from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
 from rallebench.core.settings import check_values
 from rallebench.core.types import Chain, Json
@@ -101,7 +102,7 @@ def sweep_plan(
     recipes = indexing.indexes(workspace, variants)
     costs = complete(index_costs(workspace, recipes))
     labels = tuple(variant.label for variant in variants)
-    verdict = f"{len(labels)} runs: {', '.join(labels)}."
+    verdict = f"{plural(len(labels), 'run')}: {', '.join(labels)}."
     if any(variant.index for variant in variants):
         verdict += f" {costs.sentence}"
     return SweepPlan(labels, costs, verdict, tuple(remarks(variants)))

@@ -22,6 +22,7 @@ from rallebench.core.experiment_reports import (
 from rallebench.core.experiments import StoredExperiment
 from rallebench.core.files import write_text
 from rallebench.core.memory import size
+from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate, RunReport
 from rallebench.core.run_results import Ranking
 from rallebench.core.run_titles import field_label, plain_label
@@ -77,7 +78,7 @@ def verdict(value: Ranking) -> tuple[str, str]:
     first, place = rows[0].metrics[name], standing(rows, name)
     best = first.value or 0.0
     score = f"{100 * best:.1f} %" if is_share(name) else f"{best:.4g}"
-    reason = [f"{metric_label(name)} {score} on {first.n:,} questions."]
+    reason = [f"{metric_label(name)} {score} on {plural(first.n, 'question')}."]
     if len(place.equal) > 1:
         reason.append(f"The cheapest is {place.equal[0]}.")
     others = len(rows) - len(place.equal)

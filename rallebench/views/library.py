@@ -98,6 +98,9 @@ class RetrieverLine:
 
 # corpora
 
+FORMS = {"folder": "documents"}
+"""Format of a corpus → its name for people, if another."""
+
 
 def corpora(workspace: WorkspaceFolder) -> list[CorpusLine]:
     """Return the shipped corpus, then the imported ones."""
@@ -114,7 +117,7 @@ def corpora(workspace: WorkspaceFolder) -> list[CorpusLine]:
     ]
     for name, card in cards.items():
         held = indexed_pages(workspace, name)
-        about = f"{card.source}, {card.form}" + (
+        about = f"{card.source}, {FORMS.get(card.form, card.form)}" + (
             f", {plural(card.skipped, 'row')} left out" if card.skipped else ""
         )
         lines.append(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from rallebench.core.cards import Card
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.own_folders import list_files
 from rallebench.core.registered import Listed
 from rallebench.core.registry import Registry, unknown
@@ -39,7 +40,10 @@ def _chains(workspace: WorkspaceFolder) -> Abouts:
 
 def _corpora(workspace: WorkspaceFolder) -> Abouts:
     corpora = workspace.corpus_cards()
-    abouts = {name: f"{card.passages} passages of {card.source}" for name, card in corpora.items()}
+    abouts = {
+        name: f"{plural(card.passages, 'passage')} of {card.source}"
+        for name, card in corpora.items()
+    }
     return {**abouts, **_unreadable(workspace.damaged_corpora())}
 
 

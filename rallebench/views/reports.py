@@ -14,6 +14,7 @@ from rallebench.chains.chain import request_prompt
 from rallebench.core.comparison import Comparison
 from rallebench.core.declining import accepted_answers
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.report import RunReport
 from rallebench.core.tables import Code, Fold, Section
 from rallebench.core.types import Episode, Example, Step
@@ -82,10 +83,10 @@ def _summary(report: RunReport) -> str:
     seconds = report.seconds_per_question
     facts = [
         *([str(report.decided)] if report.decided else []),
-        f"{report.n_done - report.n_errors} of {report.n} questions answered",
+        f"{report.n_done - report.n_errors} of {plural(report.n, 'question')} answered",
         f"{report.n_errors} failed",
         *([] if seconds is None else [f"{seconds:.3f} s a question in its steps"]),
-        f"{report.steps_from_memory} of {report.steps} steps from the reply cache",
+        f"{report.steps_from_memory} of {plural(report.steps, 'step')} from the reply cache",
     ]
     return f"{report.run} on {report.dataset}: {', '.join(facts)}."
 

@@ -11,6 +11,7 @@ from rallebench.analysis.paired import compare
 from rallebench.analysis.waterfall import are_long
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.comparison import PairedComparison
+from rallebench.core.numbers import plural
 from rallebench.core.report import Bounds, Clusters, Estimate
 from rallebench.core.run_titles import difference_label
 from rallebench.core.types import Chain, Episode, Example, digest
@@ -135,7 +136,7 @@ def count_note(metric: str, scored: Sequence[float]) -> str:
     if metric == "em":
         return f"{sum(scored):.0f} of {len(scored)} right"
     label = "nDCG" if metric == NDCG else "R-precision"
-    return f"{label}, {len(scored)} question{'s' * (len(scored) != 1)}"
+    return f"{label}, {plural(len(scored), 'question')}"
 
 
 def sample(examples: Sequence[Example], count: int) -> list[Example]:

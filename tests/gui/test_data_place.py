@@ -281,15 +281,15 @@ def test_files_that_a_folder_leaves_out_are_named_before_and_after_its_import(
     assert left in text_of(page, "data/list")
 
 
-def test_dropped_files_are_counted_and_named_by_the_first(page: Page, tmp_path: Path) -> None:
+def test_dropped_files_are_counted_and_have_a_name_of_their_own(page: Page, tmp_path: Path) -> None:
     names = ("rivers.txt", "lakes.txt", "seas.txt")
     for name in names:
         (tmp_path / name).write_text(f"About {name[:-4]} and where they are.")
     body = preview(page, files=[{"path": str(tmp_path / n), "name": n} for n in names])
-    assert "rivers is a corpus of 3 files" in texts(body) and 'name="name" value="rivers"' in body
+    assert "files is a corpus of 3 files" in texts(body) and 'name="name" value="files"' in body
     page.call("import.start", {"kind": "corpus", "name": "water", "indexes": []})
     assert ended(page, "import", "water").error is None
-    assert "rivers, folder" in text_of(page, "data/list")
+    assert "files, documents" in text_of(page, "data/list")
 
 
 def test_chunks_follow_the_form_and_bad_rows_are_shown(page: Page, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rallebench.core.entries import MAX_ACTIONS
 from rallebench.core.errors import UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.types import Action, Chain, Json
 from rallebench.gui import form, html
 from rallebench.gui.events import Event
@@ -90,7 +91,7 @@ def summary(action: Action) -> str:
         return "the text of its template"
     k = f"k {action.k}" if action.kind == "retrieve" else ""
     most = action.generation.get("max_tokens")
-    tokens = "" if most is None else f"{most} tokens at most"
+    tokens = "" if most is None else f"{plural(most, 'token')} at most"
     return html.join_facts(action.target or "nothing chosen", k, tokens)
 
 

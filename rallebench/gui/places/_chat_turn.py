@@ -197,7 +197,7 @@ def steps_fold(page: Page, turn: Turn) -> Markup:
         figures.duration(sum(step.seconds for step in steps)),
         tokens(steps[-1]),
         f"price {price(steps, prices)}",
-        f"{len(turn.sources)} sources",
+        plural(len(turn.sources), "source"),
     )
     first = "Rewritten question" if turn.rewriting else ""
     inside = folds(steps, Gold(), first)

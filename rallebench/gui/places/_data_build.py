@@ -260,7 +260,7 @@ def mark_chunks(
     cuts = chunkings.cuts(text, chunking, document, title)
     lengths = [len(text[start:end].split()) for start, end in cuts]
     mean = sum(lengths) / len(cuts)
-    facts = f"{plural(len(cuts), 'chunk')}, {min(lengths):,} to {max(lengths):,} words, mean {mean:,.0f}"
+    facts = f"{plural(len(cuts), 'chunk')}, {min(lengths):,} to {plural(max(lengths), 'word')}, mean {mean:,.0f}"
     seen = text[:SHOWN_TEXT]
     borders = sorted({0, len(seen), *(min(place, len(seen)) for cut in cuts for place in cut)})
     pieces, first = Markup(), 0

@@ -163,8 +163,8 @@ def draw_plan(planned: Forecast, more: str = "") -> Patch:
     head = Markup()
     if planned.runs:
         most = planned.generations.high
-        requests = "requests" if most is None else f"at most {most:,} requests"
-        head = Markup("<p>{} runs, {}</p>").format(len(planned.runs), requests)
+        requests = "requests" if most is None else f"at most {plural(most, 'request')}"
+        head = Markup("<p>{}, {}</p>").format(plural(len(planned.runs), "run"), requests)
     inside = Markup("{}{}{}{}").format(
         html.heading("Plan", first=True), head, html.bullets(planned.notes), more
     )
@@ -272,7 +272,7 @@ def stage_cells(name: str, label: str, counts: StageCounts) -> list[str]:
 def outcome(report: BuilderReport) -> Markup:
     """Draw the result with its notes and location."""
     name, links = report.name, Markup()
-    records = ", ".join(f"{n:,} records in {file}" for file, n in report.records.items())
+    records = ", ".join(f"{plural(n, 'record')} in {file}" for file, n in report.records.items())
     words = records or "no question is left"
     if questions := report.questions:
         words = plural(questions, "question")

@@ -101,7 +101,7 @@ def bar(page: Page, choices: GoldChoices) -> Markup:
     buttons = _gold_choice.index_choice(names, choices.index, more)
     buttons += html.button("Propose pages with the answer", "gold.propose", id=choices.dataset)
     if choices.proposed:
-        label = f"Accept all {len(choices.proposed)} proposals"
+        label = f"Accept all {plural(len(choices.proposed), 'proposal')}"
         buttons += html.button(label, "gold.accept_all", id=choices.dataset)
     label = f"Save gold of {plural(count, 'question')}" if count else "Save"
     off = not count or bool(refusal)

@@ -199,8 +199,8 @@ def open_corpus(page: Page, event: Event) -> Patch:
     chosen = passage_view(first[0], name) if first else Markup()
     about, buttons = "", Markup()
     if line := next((x for x in library.corpora(page.workspace) if x.name == name), None):
-        pages = "" if line.pages is None else f"{line.pages:,} pages"
-        about = html.join_facts(f"{line.passages:,} passages", pages)
+        pages = "" if line.pages is None else plural(line.pages, "page")
+        about = html.join_facts(plural(line.passages, "passage"), pages)
         buttons = delete_button("corpus", name, line.own)
     buttons += html.button("Build an index…", "data.build_form", id=name)
     notes = Markup()
@@ -261,7 +261,7 @@ def open_dataset(page: Page, event: Event) -> Patch:
     elif examples:
         chosen = record_pane(page, event, name, examples[at])
     line = next((x for x in library.datasets(page.workspace) if x.name == name), None)
-    total = f"{len(page.workspace.questions(name)):,} questions"
+    total = plural(len(page.workspace.questions(name)), "question")
     buttons = edit_buttons(name, refusal) + delete_button("dataset", name, bool(line and line.own))
     buttons += html.link("Use in Build", QuestionAddress(set=name).href, "button")
     about = html.join_facts(total, line.kind if line else "")

@@ -9,6 +9,7 @@ from functools import partial
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
+from rallebench.core.numbers import plural
 from rallebench.core.types import Gold
 from rallebench.gui import figures, form, html, panels
 from rallebench.gui.addresses import IndexAddress
@@ -67,7 +68,7 @@ def badge(share: Coverage | None, *, loading: bool = False) -> Markup:
         return Markup('<span class="cov" title="{}">–</span>').format(why)
     levels = ((0.95, "full"), (0.5, "some"), (1e-9, "low"))
     level = next((name for least, name in levels if share.share >= least), "")
-    words = f"{share.held:,} of {share.total:,} gold pages are there"
+    words = f"{share.held:,} of {plural(share.total, 'gold page')} there"
     return Markup('<span class="cov {}" title="{}">{:.1f} %</span>').format(
         level, words, 100 * share.share
     )

@@ -148,7 +148,7 @@ def _rank_table(page: Page, event: Event, stored: StoredExperiment) -> Markup:
         chooser = go_select("Decided by", "by", options, result.metric or "")
     whole = experiment_results.ranking_table(value)
     rows = tuple((plain_label(str(row[0])), *row[1:-3]) for row in whole.rows)
-    short, gist = Table("", (*whole.columns[:-3],), rows), f"{len(value.metrics)} metrics"
+    short, gist = Table("", (*whole.columns[:-3],), rows), plural(len(value.metrics), "metric")
     doors = {plain_label(x.variant): RunAddress(x.run).href for x in result.variants}
     return Markup("{}{}{}{}{}{}{}").format(
         judgement(*map(escape, experiment_results.verdict(value))),
@@ -218,7 +218,7 @@ def _tradeoff(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     choosers = go_select("Across", "x", axes, across) + go_select("Up", "y", axes, up)
     failed = {p.label: p.error for p in value.points if p.error}
     gold = max((p.n_gold for p in value.points), default=0)
-    note = f"Dataset {value.dataset}: {value.n:,} questions, {gold:,} with gold pages, k {value.k}."
+    note = f"Dataset {value.dataset}: {plural(value.n, 'question')}, {gold:,} with gold pages, k {value.k}."
     if any(p.recall is None and not p.error for p in value.points):
         note += " Recall is known for vector indexes with an exact index over the same passages."
     table = figures.table(experiment_results.tradeoff_table(value.points))
@@ -264,7 +264,7 @@ def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     if parts:
         doors = run_places(stored)
         inside = Markup().join(figures.table(x, doors) for x in experiments.parts(result))
-        drawn += html.fold("Parts", inside, gist=f"{len(parts)} runs", id="x-parts")
+        drawn += html.fold("Parts", inside, gist=plural(len(parts), "run"), id="x-parts")
     return drawn + _runs(stored)
 
 
@@ -321,7 +321,7 @@ def _runs(stored: StoredExperiment) -> Markup:
     if not lines:
         return Markup()
     table = html.copyable_table(html.rows(("Run", "Name"), lines))
-    gist = f"{len(lines)} runs"
+    gist = plural(len(lines), "run")
     return html.fold("Every answer", table, gist=gist, id="x-runs-of")
 
 

@@ -11,6 +11,7 @@ from markupsafe import Markup
 
 from rallebench.core.experiment_reports import BaselinesReport, SuiteReport
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.numbers import plural
 from rallebench.core.table_files import csv_table, latex
 from rallebench.core.tables import Figure, Section, Table
 from rallebench.gui import form, html, panels
@@ -51,7 +52,7 @@ def files(page: Page, stored: StoredExperiment) -> Markup:
         drawn = html.heading("Errors") + html.note(hint) + drawn
     if not lines:
         return drawn
-    table, gist = html.rows(("", "File"), lines, kind="x-files"), f"{len(names)} files"
+    table, gist = html.rows(("", "File"), lines, kind="x-files"), plural(len(names), "file")
     return drawn + html.fold("Files", table, gist=gist, id="x-files")
 
 
@@ -85,7 +86,7 @@ def edit_file(page: Page, event: Event) -> Patch:
         if keys
         else Markup()
     )
-    note = Markup('<p class="note">{} answers that are not right.{}</p>').format(len(lines), keys)
+    note = Markup('<p class="note">{} not right.{}</p>').format(plural(len(lines), "answer"), keys)
     fields = Markup("{}{}{}").format(note, form.suggestions("x-categories", offered), fields)
     return panels.form_drawer("Errors to label", fields, save)
 

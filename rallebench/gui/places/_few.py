@@ -277,7 +277,7 @@ def pick(page: Page, event: Event) -> Patch:
     """Add the question in Build to the picked ones."""
     grid, question = window_grid(event), window_bench(page, event).question
     grid.sample, grid.picked = "picked", list(dict.fromkeys([*grid.picked, question]))
-    return Patch(say=f"{len(grid.picked)} questions are picked.", go="#/build/few")
+    return Patch(say=f"Picked {plural(len(grid.picked), 'question')}.", go="#/build/few")
 
 
 def ask_variant(page: Page, event: Event) -> Patch:

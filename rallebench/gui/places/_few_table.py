@@ -343,11 +343,11 @@ def sentence(sheet: Sheet) -> Markup:
     if significant_pairs:
         chain, pair = max(significant_pairs, key=lambda item: abs(item[1].difference or 0))
         better = "better" if (pair.difference or 0) > 0 else "worse"
-        return Markup("<b>{}</b> is {} than {} on these {} questions: {}. {}").format(
+        return Markup("<b>{}</b> is {} than {} on {}: {}. {}").format(
             sheet.label(chain),
             better,
             base.name,
-            pair.n,
+            plural(pair.n, "question"),
             difference(pair),
             more,
         )
@@ -356,7 +356,7 @@ def sentence(sheet: Sheet) -> Markup:
         return Markup(
             "<b>{} {} too few to show a difference</b>; they show where the answers change. {}"
         ).format(count, are, more)
-    return Markup("<b>No difference is shown</b> on these {} questions. {}").format(count, more)
+    return Markup("<b>No difference is shown</b> on {}. {}").format(plural(count, "question"), more)
 
 
 def as_decided(sheet: Sheet, chain: Chain) -> Decided:

@@ -61,7 +61,10 @@ def about_sample(survey: ChunkSurvey, sample: DocumentSample | None) -> str:
     if sample is None:
         return "Counting …"
     if survey.documents < len(sample.documents):
-        return f"Cutting document {survey.documents + 1:,} of {len(sample.documents):,} …"
+        part = f"{len(sample.documents):,}"
+        if not sample.is_whole:
+            part = f"a sample of {part} of {plural(sample.total, 'document')}"
+        return f"Cutting document {survey.documents + 1:,} of {part} …"
     if sample.is_whole:
         return f"Counted in {plural(sample.total, 'document')}."
     return (
@@ -72,7 +75,8 @@ def about_sample(survey: ChunkSurvey, sample: DocumentSample | None) -> str:
 def cut_answer(survey: ChunkSurvey) -> Markup:
     """Draw an answer that no chunk holds whole, or say that there is none."""
     if (example := survey.example) is None:
-        line = f"Each of the {survey.answers:,} answers in these documents is whole in a chunk."
+        whole = plural(survey.answers, "answer")
+        line = f"Each of the {whole} in these documents is whole in a chunk."
         if survey.answers == 1:
             line = "The answer in these documents is whole in a chunk."
         return Markup('<div class="cut-answer">{}</div>').format(html.note(line))

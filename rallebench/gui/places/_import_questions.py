@@ -123,7 +123,7 @@ def start_button(page: Page, state: ImportState) -> Markup:
     if state.looked is not None and state.looked.corpus is None:
         return html.button("Import", "import.start", kind="primary")
     count, questions = len(state.targets), count_known(page, state)
-    label = f"Build {count} index{'es' * (count != 1)}" if count else "Import"
+    label = f"Build {plural(count, 'index')}" if count else "Import"
     if count:
         what = f"try {plural(min(TRIED, questions), 'question')}" if questions else "open Build"
         label += f" and {what}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
+from rallebench.core.numbers import plural
 from rallebench.gui import html, panels
 from rallebench.gui.addresses import CorpusAddress, PageAddress, Query
 from rallebench.gui.answers import highlight
@@ -86,7 +87,7 @@ def facts(source: SourcePage) -> str:
     return html.join_facts(
         f"page {source.page_id or 'none'}",
         f"corpus {source.corpus}" if source.corpus else "",
-        f"{len(source.text.split()):,} words",
+        plural(len(source.text.split()), "word"),
     )
 
 

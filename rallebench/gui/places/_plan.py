@@ -6,7 +6,7 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
 from rallebench.core.forecast import CHANGING, Forecast
-from rallebench.core.numbers import plural
+from rallebench.core.numbers import plural, plural_noun
 from rallebench.gui import forecasts, html, jobs
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
@@ -103,8 +103,8 @@ def _big(value: Forecast, noun: str) -> Markup:
         price, of = text(value.usd, "usd"), "price"
     left = "questions"
     if value.open != value.questions:
-        left = f"of {value.questions:,} questions left"
-    runs = f"{noun}{'s' * (value.count != 1)}"
+        left = f"of {plural(value.questions, 'question')} left"
+    runs = noun if value.count == 1 else plural_noun(noun)
     cells = [(f"{value.count:,}", runs), (f"{value.open:,}", left), (duration, about), (price, of)]
     if not value.questions:  # there is nothing to report without questions
         cells.pop(1)
@@ -120,20 +120,21 @@ def facts(value: Forecast) -> list[str]:
     if value.questions and not value.open:
         lines.append("Every question is answered already, so this costs nothing.")
     if calls_to_models := value.generations.high or value.generations.low:
-        calls = f"{span(value.generations)} call{'s' * (calls_to_models != 1)} to models"
+        calls = "call" if calls_to_models == 1 else "calls"
+        calls = f"{span(value.generations)} {calls} to models"
         if value.cached:
             known = "all" if value.cached == value.generations.high else f"{value.cached:,} of them"
             calls += f", {known} from the cache,"
         count = value.retrievals.high or value.retrievals.low
-        searches = f"{span(value.retrievals)} search{'es' * (count != 1)}"
+        searches = f"{span(value.retrievals)} {'search' if count == 1 else 'searches'}"
         lines.append(f"{calls} and {searches}.")
     if value.builds and (took := value.building):
         count = len(value.builds)
-        each = "an index" if count == 1 else f"{count:,} indexes"
+        each = "an index" if count == 1 else plural(count, "index")
         lines.append(f"Building {each} takes {time_range(*took[1:])}.")
     if value.smallest and value.smallest < 1:
         questions = max(run.questions for run in value.runs)
-        sentence = f"{questions:,} questions show a difference of about {100 * value.smallest:.1f} points or more"
+        sentence = f"{plural(questions, 'question')} show a difference of about {100 * value.smallest:.1f} points or more"
         share = f"{100 * CHANGING:.0f} % of the answers change"
         few = (
             value.smallest > CHANGING

@@ -9,6 +9,7 @@ from contextlib import suppress
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError
+from rallebench.core.numbers import plural
 from rallebench.core.run_results import RunSummary
 from rallebench.gui import figures, html
 from rallebench.gui.addresses import RunAddress
@@ -143,7 +144,9 @@ def changed_since(page: Page, row: RunSummary) -> str:
 def question_count(row: RunSummary) -> str:
     if row.decided:
         return row.decided.partition(":")[0]
-    return f"{row.done:,} of {row.total:,}" if row.done != row.total else f"{row.total:,} questions"
+    return (
+        f"{row.done:,} of {row.total:,}" if row.done != row.total else plural(row.total, "question")
+    )
 
 
 def _score(page: Page, row: RunSummary) -> Markup:

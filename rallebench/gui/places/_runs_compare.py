@@ -285,7 +285,7 @@ def plots(
     if compared is not None:
         metric = compared.metric
         every = figures.table(run_views.comparison_table(under_titles(compared, titles)))
-        gist = f"{sum(map(compared.is_printed, compared.cells))} metrics"
+        gist = plural(sum(map(compared.is_printed, compared.cells)), "metric")
         yield html.fold("Every metric", every, gist=gist, id="compare-metrics")
     for axes, drawing, value in run_views.kind_tables(page.workspace, titles, metric):
         gist = plural(len(value.rows), drawing.x)
@@ -324,12 +324,14 @@ def ranking(page: Page, names: Sequence[str], metric: str) -> Markup:
     listed = title_rows(page, names)
     titles = {row.name: row.title for row in listed}
     if run_views.share_nothing(page.workspace, names):
-        head = f"{len(names)} runs of different datasets"
+        head = f"{plural(len(names), 'run')} of different datasets"
         why = "They share no question, so only their means stand side by side."
         return Markup().join((judgement(head, why), *plots(page, titles, metric or "em")))
     compared = run_views.compare_several(page.workspace, names, metric)
-    why = Markup("{} runs on {:,} shared questions, against {}.").format(
-        len(names), len(compared.common), titles[names[0]]
+    why = Markup("{} on {}, against {}.").format(
+        plural(len(names), "run"),
+        plural(len(compared.common), "shared question"),
+        titles[names[0]],
     )
     decided = metric_choice(under_titles(compared, titles))
     head = Markup("{}{}{}").format(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from rallebench.core.labels import KEYS
+from rallebench.core.numbers import plural
 from rallebench.gui import form, html
 from rallebench.gui.addresses import RunAddress
 from rallebench.gui.events import Event
@@ -122,4 +123,4 @@ def plan(page: Page, event: Event) -> Patch:
     )
     mode = event.read(RunAddress).label or OPEN
     place = RunAddress(run.name, only=views.SAMPLE, label=mode)
-    return Patch(dialog="", go=place.href, say=f"Drew {len(sample.answers):,} answers.")
+    return Patch(dialog="", go=place.href, say=f"Drew {plural(len(sample.answers), 'answer')}.")

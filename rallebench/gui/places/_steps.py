@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from rallebench.core.choices import Choice
 from rallebench.core.declining import accepted_answers
+from rallebench.core.numbers import plural
 from rallebench.core.prices import Prices
 from rallebench.core.types import Example, Generate, Gold, Hit, Retrieve, Step
 from rallebench.core.waterfall import OF_UNANSWERABLE, STAGES
@@ -145,7 +146,7 @@ def gist(step: Step, gold: Gold) -> Markup:
             at = Markup('<span class="good">gold at rank {}</span>').format(rank)
         elif gold.pages:
             at = Markup('<span class="bad">no gold page</span>')
-        words = html.join_facts_html(f"{len(step.reply.hits)} passages", at)
+        words = html.join_facts_html(plural(len(step.reply.hits), "passage"), at)
     else:
         words = Markup("<span dir=auto>{}</span>").format(" ".join(step.reply.text.split())[:60])
     about = "The reply was in the cache; its time is that of the original call."
@@ -170,7 +171,7 @@ def output(
     system = Markup().join(_part(m.role.capitalize(), m.content) for m in earlier)
     sent = system + _part("", mark_gold(sent_text(step), gold.answers))
     counted = tokens_of([step])
-    gist_of = f"{counted[0]:,} tokens" if counted else ""
+    gist_of = plural(counted[0], "token") if counted else ""
     thinking = _part("Thinking", step.reply.thinking) if step.reply.thinking else Markup()
     reply = (
         thinking
@@ -205,7 +206,7 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
     )
     texts = _part("{response}", step.reply.text)
     texts += _part("{wiki_id_title}", titles_and_ids(step))
-    size = f"{len(step.reply.text):,} characters"
+    size = plural(len(step.reply.text), "character")
     return Markup('{}<h5>Passages <small>{}</small></h5><ol class="tiny">{}</ol>{}').format(
         _part("Query as sent", query, "q"),
         figures.duration(step.seconds),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.numbers import plural
 from rallebench.core.scoring import ScoreRow
 from rallebench.core.types import Chain, Example, Score
 from rallebench.gui import html
@@ -190,4 +191,4 @@ def scores(listed: Sequence[Score]) -> Markup:
         )
         for score in listed
     )
-    return html.fold("Scores", rows, gist=f"{len(listed)} metrics", id="trace-scores")
+    return html.fold("Scores", rows, gist=plural(len(listed), "metric"), id="trace-scores")

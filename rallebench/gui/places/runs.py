@@ -251,7 +251,7 @@ def import_file(page: Page, event: Event) -> Patch:
     value, caveat = exchange.import_predictions(
         page.workspace, name, file.path, dataset, system=system
     )
-    say = caveat or f"{value.rows:,} predictions are imported."
+    say = caveat or f"Imported {plural(value.rows, 'prediction')}."
     say = " ".join([say, *(value.notes or ())])
     return Patch(dialog="", go=RunAddress(value.name).href, say=say)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from rallebench.core.experiments import Report
 from rallebench.core.json_values import as_json
+from rallebench.core.numbers import plural
 from rallebench.core.tables import Figure, Table
 from rallebench.core.types import Json
 from rallebench.engine.clusters import find_clusters
@@ -119,7 +120,7 @@ def _notes(value: Curves) -> list[str]:
     notes, seen = list[str](), value.seen
     if seen:
         notes.append(
-            f"Every draft has read {seen} passage{'s' * (seen != 1)}, so no point is without retrieval; {READ_ALL} counts the second answers."
+            f"Every draft has read {plural(seen, 'passage')}, so no point is without retrieval; {READ_ALL} counts the second answers."
         )
     if "confidence" not in value.curves:
         notes.append(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
 from rallebench.core.tables import Cell, Table
 from rallebench.core.types import Json
@@ -82,7 +83,7 @@ class CurvePoint:
 def never(cases: Sequence[BranchedCase], seen: int = 0) -> CurvePoint:
     """Drafts only. ``seen``: the number of passages read for a draft. The name includes it, since such drafts use
     retrieval."""
-    name = f"draft with {seen} passage{'s' * (seen != 1)}" if seen else "never"
+    name = f"draft with {plural(seen, 'passage')}" if seen else "never"
     return _point(name, cases, [False] * len(cases))
 
 

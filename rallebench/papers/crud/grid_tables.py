@@ -9,6 +9,7 @@ from typing import Any
 from rallebench.analysis.suites import paired_table
 from rallebench.core.experiment_reports import OwnRow
 from rallebench.core.experiments import IndexResult
+from rallebench.core.numbers import plural
 from rallebench.core.tables import Figure, FigureKind, Table
 from rallebench.experiments.benchmarks import published_table
 from rallebench.experiments.common import bars
@@ -185,7 +186,7 @@ def grid_notes(outcomes: Outcomes, left_out: Sequence[CrudTask]) -> Iterator[str
     for label, why in failures(outcomes).items():
         labels_by_reason.setdefault(why, []).append(label)
     for why, same in labels_by_reason.items():
-        yield f"{len(same)} cell{'s' * (len(same) != 1)} could not be run ({list_names(same, 6)}): {why}"
+        yield f"{plural(len(same), 'cell')} could not be run ({list_names(same, 6)}): {why}"
 
 
 def failures(outcomes: Outcomes) -> dict[str, str]:
