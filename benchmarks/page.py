@@ -110,9 +110,7 @@ def click_on_row(page: Any, number: int) -> float:
     """Milliseconds from a row of the long run to its question, while the run's steps are read for the first time."""
     row = page.locator(f"#list-run-questions-{number}")
     words = row.locator("em").inner_text()[:40]
-    heading = (
-        f"document.querySelector('#run-question h3').textContent.startsWith({json.dumps(words)})"
-    )
+    heading = f"document.querySelector('#run-question h2.question').textContent.startsWith({json.dumps(words)})"
     return until(page, row.click, heading)
 
 

@@ -48,10 +48,12 @@ def highlight(text: str, marks: Iterable[Place]) -> Markup:
     return parts + escape(text[at:])
 
 
-def draw_answer(text: str, gold: Iterable[str] = (), *, with_raw: bool = True) -> Markup:
+def draw_answer(
+    text: str, gold: Iterable[str] = (), *, with_raw: bool = True, name: str = "the answer"
+) -> Markup:
     """Draw an answer with its gold answers highlighted, or a placeholder for an empty one.
 
-    ``with_raw``: offer to copy it, and to read a formatted answer as it came.
+    ``with_raw``: offer to copy it, and to read a formatted answer as it came; ``name``: of the answer, for that button.
 
     >>> print(draw_answer("It is Paris", ["Paris"], with_raw=False))
     <span class="plain">It is <mark class="">Paris</mark></span>
@@ -63,7 +65,7 @@ def draw_answer(text: str, gold: Iterable[str] = (), *, with_raw: bool = True) -
     size = " long" if len(text) > LONG else ""
     if not is_formatted(text):
         plain = Markup('<span class="plain{}">{}</span>').format(size, mark_gold(text, gold))
-        return html.copyable(plain) if with_raw else plain
+        return html.copyable(plain, name) if with_raw else plain
     if not with_raw:
         return Markup('<div class="md{}">{}</div>').format(size, _marked_markdown(text, gold))
     raw = Markup('<details class="raw"><summary>Raw text</summary>{}</details>').format(
@@ -71,7 +73,7 @@ def draw_answer(text: str, gold: Iterable[str] = (), *, with_raw: bool = True) -
     )
     inside = _marked_markdown(text, gold) + raw
     formatted = Markup('<div class="md{}">{}</div>').format(size, inside)
-    return html.copyable(formatted)
+    return html.copyable(formatted, name)
 
 
 def _marked_markdown(text: str, gold: Iterable[str]) -> Markup:

@@ -83,7 +83,9 @@ ENDPOINTS_BUTTON = Markup(
 )
 PANELS = Markup().join(
     (
-        Markup('<aside class="drawer" id="drawer" hidden data-problems></aside>\n'),
+        Markup(
+            '<aside class="drawer" id="drawer" aria-label="Drawer" hidden data-problems></aside>\n'
+        ),
         Markup('<dialog id="dialog" data-problems></dialog>\n<dialog id="confirm"><p></p>'),
         Markup('<div class="buttons"><button class="keep" type="button">Cancel</button>'),
         Markup('<button class="yes primary" type="button">Continue</button></div></dialog>'),
@@ -287,14 +289,17 @@ def _first_sentence(error: Exception) -> str:
 
 
 def skeleton(page: Page) -> Markup:
-    """Return the page before any view is open."""
+    """Return the page before any view is open. Gradio wraps it in the one element ``main``."""
     views = Markup().join(
-        Markup('<section class="view" id="v-{}" hidden></section>').format(view.replace("/", "-"))
+        Markup('<section class="view" id="v-{}" tabindex="-1" hidden></section>').format(
+            view.replace("/", "-")
+        )
         for view in page.views
     )
     return Markup(
-        '<div id="frame">\n{}\n{}\n{}<p class="away-note" role="status">{}</p>\n'
-        '<main>{}<p class="first-wait">Opening…</p></main>\n{}\n'
+        '<div id="frame">\n<a class="skip" href="#views">Skip to the content</a>\n'
+        '{}\n{}\n{}<p class="away-note" role="status">{}</p>\n'
+        '<div id="views">{}<p class="first-wait">Opening…</p></div>\n{}\n'
         '<div id="toasts" aria-live="polite"></div><div id="plot-tip" aria-hidden="true" hidden></div></div>'
     ).format(header(page), popups(), read_only_note(page), AWAY, views, PANELS)
 

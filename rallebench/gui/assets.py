@@ -16,6 +16,7 @@ SCRIPTS = (
     "script/page",
     "script/actions",
     "script/patches",
+    "script/focus",
     "script/lists",
     "script/trace",
     "script/copy",

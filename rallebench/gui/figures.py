@@ -14,7 +14,7 @@ from rallebench.core.numbers import as_estimate, no_interval, smallness, spread
 from rallebench.core.report import ClusterCounts
 from rallebench.core.tables import Figure, Table
 from rallebench.gui.addresses import RunAddress
-from rallebench.gui.html import copyable_table, escape, fold, heading, note, rows
+from rallebench.gui.html import copyable_table, escape, fold, heading, join_facts, note, rows
 from rallebench.render import svg
 from rallebench.render.drawing import Medium
 from rallebench.render.numbers import text
@@ -164,7 +164,9 @@ def _plot(value: Figure) -> Markup:
     zoom = ZOOM if "data-zoom-x" in drawn else Markup()
     head = Markup("<figcaption><span>{}</span>{}{}</figcaption>").format(title, zoom, menu)
     points = marks_table(value)
-    values = fold("Values", table(replace(points, title="")), id=f"plot-{name}")
+    values = fold(
+        "Values", table(replace(points, title="")), id=f"plot-{name}", about=f"of {title}"
+    )
     sources = ". ".join(dict.fromkeys(value.printed.values()))
     source = Markup('<p class="source">Dashed: {}.</p>').format(sources) if sources else Markup()
     return Markup('<figure class="plot">{}<div class="wide">{}</div>{}{}</figure>').format(
@@ -213,11 +215,16 @@ def interval_bar(mean: Any) -> Markup:
 
 
 def waterfall_bar(
-    parts: Iterable[tuple[str, str, int]], *, tall: bool = False, address: str = ""
+    parts: Iterable[tuple[str, str, int]],
+    *,
+    tall: bool = False,
+    address: str = "",
+    run: str = "",
 ) -> Markup:
     """Draw a bar of the stages at which questions were lost.
 
-    ``parts``: (verdict, words, count) from left to right; ``address``: the link of each part, with ``{verdict}``.
+    ``parts``: (verdict, words, count) from left to right; ``address``: the link of each part, with ``{verdict}``; ``run``: its
+    name, where the bars of several runs stand together.
     """
     cells = Markup()
     for verdict, words, count in parts:
@@ -225,7 +232,7 @@ def waterfall_bar(
             continue
         only = {"unread": "wrong", "todo": "none"}.get(verdict, verdict)
         facts = Markup('class="s-{}" style="flex:{}" title="{}" aria-label="{}"').format(
-            verdict, count, words, words
+            verdict, count, words, join_facts(words, run)
         )
         if not tall:
             facts += Markup(' tabindex="-1"')  # the row already has a link

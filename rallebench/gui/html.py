@@ -61,14 +61,19 @@ def button(
     kind: str = "",
     title: str = "",
     disabled: bool = False,
+    about: str = "",
     **data: Any,
 ) -> Markup:
-    """Draw a button. ``kind``: "primary" (one per view), "quiet", "danger"; ``data``: its ``data-`` attributes."""
+    """Draw a button. ``kind``: "primary" (one per view), "quiet", "danger"; ``data``: its ``data-`` attributes.
+
+    ``about``: what it acts on, for the names of equal buttons of several things.
+    """
+    named = Markup(' aria-label="{} {}"').format(label, about) if about else Markup()
     more = Markup(' disabled aria-disabled="true"') if disabled else Markup()
     tip = Markup(' title="{}"').format(title) if title else Markup()
     run = Markup(" data-primary") if kind == "primary" else NOTHING
-    return Markup('<button type="button" class="{}"{}{}{}{}>{}</button>').format(
-        kind, run, tip, attributes(do=do or None, **data), more, label
+    return Markup('<button type="button" class="{}"{}{}{}{}{}>{}</button>').format(
+        kind, run, tip, named, attributes(do=do or None, **data), more, label
     )
 
 
@@ -109,7 +114,12 @@ def note(sentence: object) -> Markup:
 def heading(title: str, about: str = "", *, first: bool = False) -> Markup:
     """Draw the heading of a section; ``first``: for the first section."""
     small = Markup(" <small>{}</small>").format(about) if about else Markup()
-    return Markup('<h3 class="sub{}">{}{}</h3>').format(" first" if first else "", title, small)
+    return Markup('<h2 class="sub{}">{}{}</h2>').format(" first" if first else "", title, small)
+
+
+def hidden_title(title: str) -> Markup:
+    """Draw the title of a view that shows none, for screen readers."""
+    return Markup('<h1 class="sr">{}</h1>').format(title)
 
 
 def bullets(lines: Iterable[object], kind: str = "") -> Markup:
@@ -123,12 +133,15 @@ def pre(text: str, kind: str = "pre") -> Markup:
     return Markup('<pre class="{}" tabindex="0">{}</pre>').format(kind, text)
 
 
-def copyable(body: str, *, kind: str = "") -> Markup:
-    """Draw a text, as HTML, with a button that copies it. Of a formatted answer it copies the raw text."""
-    copy = Markup(
-        '<button type="button" class="copy" data-copy="text" title="Copy" aria-label="Copy"></button>'
-    )
-    return Markup('<div class="{}">{}{}</div>').format(f"copyable {kind}".strip(), body, copy)
+def copyable(body: str, name: str = "the text") -> Markup:
+    """Draw a text, as HTML, with a button that copies it. Of a formatted answer it copies the raw text.
+
+    ``name``: of the text, for the label of the button.
+    """
+    return Markup(
+        '<div class="copyable">{}<button type="button" class="copy" data-copy="text" title="Copy" '
+        'aria-label="Copy {}"></button></div>'
+    ).format(body, name)
 
 
 TABLE_SHAPES = (
@@ -232,14 +245,23 @@ def segments(items: Iterable[tuple[str, str]], chosen: str, label: str = "Mode")
     return Markup('<nav class="seg" aria-label="{}">{}</nav>').format(label, links)
 
 
-def fold(title: str, inside: str, *, gist: str = "", id: str = "", opened: bool = False) -> Markup:
+def fold(
+    title: str,
+    inside: str,
+    *,
+    gist: str = "",
+    id: str = "",
+    opened: bool = False,
+    about: str = "",
+) -> Markup:
     """Draw a collapsible section. ``title`` and ``gist`` are text, ``inside`` is HTML; with an ``id`` it stays open
-    across redraws.
+    across redraws. ``about``: what it belongs to, for the names of equal sections.
     """
+    more = Markup('<span class="sr"> {}</span>').format(about) if about else Markup()
     name = Markup(' id="{}"').format(id) if id else Markup()
     return Markup(
-        '<details class="fold"{}{}><summary>{}<em>{}</em></summary><div>{}</div></details>'
-    ).format(name, Markup(" open") if opened else NOTHING, title, gist, inside)
+        '<details class="fold"{}{}><summary>{}{}<em>{}</em></summary><div>{}</div></details>'
+    ).format(name, Markup(" open") if opened else NOTHING, title, more, gist, inside)
 
 
 def menu(*buttons: str, label: str) -> Markup:

@@ -243,8 +243,15 @@ def head(view: AnyList, column: ListColumn[Any], state: ListState, label: str = 
     sign = {"ascending": "↑", "descending": "↓"}.get(order, "")
     arrow = Markup(' <i aria-hidden="true">{}</i>').format(sign) if sign else Markup()
     title = f"Sort by {column.label}" + (f": {column.about}" if column.about else "")
-    return Markup('<button type="button" class="sort" title="{}"{}>{}{}</button>').format(
-        title, attributes(do=view.do("sort"), column=column.name), label or column.label, arrow
+    named = (
+        Markup(' aria-label="{}, {}"').format(column.label, view.name) if view.prefix else Markup()
+    )
+    return Markup('<button type="button" class="sort" title="{}"{}{}>{}{}</button>').format(
+        title,
+        named,
+        attributes(do=view.do("sort"), column=column.name),
+        label or column.label,
+        arrow,
     )
 
 

@@ -101,6 +101,8 @@ def _parser() -> MarkdownIt:
         parser.add_render_rule(kind, _formula)
     parser.validateLink = _is_web_address  # type: ignore[method-assign]
     parser.add_render_rule("link_open", _link)
+    for kind in ("heading_open", "heading_close"):
+        parser.add_render_rule(kind, _title)
     return parser
 
 
@@ -123,6 +125,14 @@ def _is_web_address(url: str) -> bool:
 def _link(parser: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
     tokens[index].attrSet("target", "_blank")
     tokens[index].attrSet("rel", "noopener noreferrer")
+    return str(parser.renderToken(tokens, index, options, env))
+
+
+def _title(parser: Any, tokens: Sequence[Token], index: int, options: Any, env: Any) -> str:
+    """Draw a heading as a paragraph, because the headings of the page describe its structure."""
+    tokens[index].tag = "p"
+    if tokens[index].nesting == 1:
+        tokens[index].attrSet("class", "title")
     return str(parser.renderToken(tokens, index, options, env))
 
 

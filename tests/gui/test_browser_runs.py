@@ -149,13 +149,13 @@ def test_a_filter_and_a_question_survive_reload_and_back(tab: Any) -> None:
     row = tab.locator("#list-run-questions .r").nth(1)
     question = row.locator("em").inner_text()
     row.click()
-    expect(tab.locator("#run-question h3")).to_have_text(question)
+    expect(tab.locator("#run-question h2.question")).to_have_text(question)
     tab.reload()
-    expect(tab.locator("#run-question h3")).to_have_text(question)
+    expect(tab.locator("#run-question h2.question")).to_have_text(question)
     says(tab, "#run-chips .on", "Wrong")
     go(tab, "#/runs/list")
     tab.go_back()
-    expect(tab.locator("#run-question h3")).to_have_text(question)
+    expect(tab.locator("#run-question h2.question")).to_have_text(question)
 
 
 def test_a_run_is_renamed_deleted_and_brought_back(run_list: Any) -> None:
@@ -282,23 +282,23 @@ def test_answers_are_labelled_by_keys_with_the_focus_anywhere_but_in_a_field(
     says(tab, "#run-label", "4 The gold is wrong")
     tab.keyboard.press("1")
     tab.keyboard.press("3")  # before the second question is there: it waits for it
-    says(tab, "#run-question h3", "Lamar County")
+    says(tab, "#run-question h2.question", "Lamar County")
     tab.wait_for_url("**q=q3**")
     says(tab, "#run-chips", "Labelled 2")
     tab.keyboard.press("k")
-    says(tab, "#run-question h3", "Neptune")
+    says(tab, "#run-question h2.question", "Neptune")
     expect(tab.locator("#run-label [aria-pressed=true]")).to_have_text("3 Wrong")
     tab.fill("#run-label [name=note]", "2 moons, 1 answer")
     file = page_server[1] / "labels" / "tiny-qa.jsonl"
     assert len(file.read_text().splitlines()) == 2, "digits in a field label nothing"
     tab.locator("#run-label [name=note]").blur()
     tab.keyboard.press("2")
-    says(tab, "#run-question h3", "Lamar County")
+    says(tab, "#run-question h2.question", "Lamar County")
     press(tab, "Label blind")
     says(tab, "#run-chips", "Unlabelled 6")
     expect(tab.locator("#run-question .verdict")).to_have_count(0)
     tab.keyboard.press("0")
-    says(tab, "#run-question h3", "ten countries")
+    says(tab, "#run-question h2.question", "ten countries")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(x["qid"], x["grade"], x["note"], x["blind"]) for x in lines] == [
         ("q1", "right", "", False),

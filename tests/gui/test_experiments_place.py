@@ -134,9 +134,9 @@ def test_a_plan_never_says_that_a_tenth_of_the_answers_makes_a_larger_difference
 
 def test_a_step_without_fields_and_a_count_of_nothing_are_left_out(page: Page) -> None:
     drawn = view_of(page, "experiments/list?kind=suite&paper=barag")
-    assert "<h3><b>3</b>" in drawn
+    assert '<h2 class="part"><b>3</b>' in drawn
     tables = page.call("experiments.change", {"suite": "barag-tables"}).html["x-form"]
-    assert "folder of run files" in tables and "<h3><b>3</b>" not in tables
+    assert "folder of run files" in tables and '<h2 class="part"><b>3</b>' not in tables
     page.open("experiments/list?kind=tradeoff")
     fields = {"indexes": ["tiny"], "dataset": "tiny-qa", "k": "5", "limit": ""}
     plan = texts(page.call("experiments.change", fields).html["x-plan"])

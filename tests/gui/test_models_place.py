@@ -49,7 +49,7 @@ def test_every_model_has_a_card_with_state_memory_and_price(page: Page) -> None:
 
 def test_cards_are_filtered_and_sorted(page: Page) -> None:
     def names(drawn: str) -> list[str]:
-        return re.findall(r'<h4><a class="nm"[^>]*>([^<]*)<', drawn)
+        return re.findall(r'<h3><a class="nm"[^>]*>([^<]*)<', drawn)
 
     every = names(view_of(page, "models/list"))
     patch = page.call("models-list.sort", {"column": "name"})

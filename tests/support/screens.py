@@ -38,7 +38,7 @@ SCREENS = {
     "menu": Screen("#/runs/list", "#v-runs-list details.menu[open]", opens="#v-runs-list details.menu > summary"),
     "run": Screen("#/runs/run?id=first", "#v-runs-run .tile, #v-runs-run .tiles"),
     "compare": Screen("#/runs/compare?a=first&b=second", "#v-runs-compare h1, #v-runs-compare .judge"),
-    "experiments": Screen("#/experiments/list", "#v-experiments-list h1, #v-experiments-list h3"),
+    "experiments": Screen("#/experiments/list", "#v-experiments-list h1"),
     "sweep": Screen("#/experiments/list?kind=sweep", "#x-plan .x-big"),
     "suite": Screen("#/experiments/list?kind=suite", "#x-plan"),
     "published": Screen("#/experiments/published?table=ralle:2", "#v-experiments-published table"),

@@ -194,7 +194,7 @@ def draw(
             label=f"Action {index + 1}",
         )
         head = Markup(
-            '<b class="no">{}</b><strong>{}</strong><span class="what" id="what-{}">{}</span>'
+            '<b class="no">{}</b><h2 class="part">{}</h2><span class="what" id="what-{}">{}</span>'
             '<span class="gap"></span><span class="gist" id="gist-{}">{}</span>'
         ).format(index + 1, KINDS[action.kind], index, summary(action), index, gists.get(index, ""))
         body = Markup('<div class="edit">{}</div><div class="out" id="out-{}">{}</div>').format(

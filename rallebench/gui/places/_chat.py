@@ -66,15 +66,16 @@ def draw_parts(page: Page, event: Event) -> Patch:
     body = columns(
         bar(bench),
         Markup(
-            '<div class="start"><div id="chat-chain" class="stack">{}</div>{}'
+            '{}<div class="start" role="region" aria-label="Conversations"><div id="chat-chain" class="stack">{}</div>{}'
             '<div class="convs" id="chat-list">{}</div></div>'
         ).format(
+            html.hidden_title("Chat"),
             chain_choice(page, bench),
             html.button("New conversation", "chat.new"),
             conversation_list(page, event),
         ),
         Markup(
-            '<div class="mid talk"><div class="talk-head" id="chat-head">{}</div>'
+            '<div class="mid talk" role="region" aria-label="Conversation"><div class="talk-head" id="chat-head">{}</div>'
             '<div class="turns" id="turns" aria-live="polite">{}</div>'
             '<div class="send" data-form data-problems><div class="send-row">{}<span id="chat-buttons">{}</span></div>'
             '<p class="note how" id="chat-how">{}</p></div></div>'

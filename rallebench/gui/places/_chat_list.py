@@ -24,7 +24,7 @@ def conversation_list(page: Page, event: Event) -> Markup:
         began = datetime.fromtimestamp(talk.began)
         if day_name(began) != day:
             day = day_name(began)
-            rows += Markup("<h6>{}</h6>").format(day)
+            rows += Markup('<h2 class="label">{}</h2>').format(day)
         title = talk.path[0].question[:80] if talk.path else "New conversation"
         about = html.join_facts_html(
             plural(len(talk.path), "turn") if talk.turns else "",

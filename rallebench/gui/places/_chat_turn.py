@@ -33,8 +33,12 @@ def turns_html(page: Page, talk: Talk) -> Markup:
 def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
     """Draw a turn: question, search query, answer with citations, steps, buttons."""
     answer, end = Markup(), Markup()
+    plain_question = re.sub(f"[{_OPEN}{_CLOSE}]", "", turn.question)
     if turn.state == "done":
-        answer, end = html.copyable(answer_html(turn)), remark(talk, turn)
+        answer, end = (
+            html.copyable(answer_html(turn), f"the answer to {plain_question}"),
+            remark(talk, turn),
+        )
     elif turn.answer:
         answer = safe_markdown(turn.answer)
     elif turn.state == "running":
@@ -46,7 +50,7 @@ def turn_html(page: Page, talk: Talk, turn: Turn) -> Markup:
     over = turn.state != "running"
     steps = steps_fold(page, turn) if over and (turn.steps or turn.rewriting) else Markup()
     return Markup(
-        '<section class="turn {}" id="t{}"><h4 dir="auto">{}</h4>{}<div class="said md" dir="auto">{}</div>{}{}'
+        '<section class="turn {}" id="t{}"><h2 dir="auto">{}</h2>{}<div class="said md" dir="auto">{}</div>{}{}'
         '{}<div class="row">{}</div></section>'
     ).format(
         turn.mark,

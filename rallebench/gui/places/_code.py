@@ -37,7 +37,7 @@ def show(page: Page, event: Event) -> Patch:
         "Code",
         Markup('<div class="seg">{}</div>').format(tabs),
         html.warning(chain_forms.caveat(page.workspace, bench.chain, shape)),
-        html.copyable(html.pre(text, "pre code")),
+        html.copyable(html.pre(text, "pre code"), "the code"),
         Markup('<div class="row">{}</div>').format(take),
         html.heading("Bring a chain in"),
         form.drop("code.upload", about, accept=".json,.yaml,.yml"),

@@ -80,7 +80,7 @@ def open_builder(page: Page, event: Event) -> Patch:
     begun = Markup("<ul>{}</ul>").format(begun) if begun else html.note("None yet.")
     head = html.heading("Begun or built", str(len(names)), first=True)
     body = Markup(
-        '{}<div class="builder-cols"><div data-form data-problems id="builder-form"{}>{}</div><aside class="box">{}{}</aside></div>'
+        '{}<div class="builder-cols"><div data-form data-problems id="builder-form"{}>{}</div><aside class="box" aria-label="About building">{}{}</aside></div>'
     ).format(crumb, form.on_edit("builder.replan"), draw(page, event), head, begun)
     return panels.view("data/builder", "Build dataset", body)
 

@@ -83,7 +83,7 @@ def edit_row(name: str, number: int, edit: Edit, can_return: bool) -> Markup:
     if len(edit.changes) > LINES:
         lines += html.note(f"… and {plural(len(edit.changes) - LINES, 'further question')}")
     return Markup(
-        '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4><div class="diff">{}</div></section>'
+        '<section class="version"><h3>{} <small>{}</small><span class="gap"></span>{}</h3><div class="diff">{}</div></section>'
     ).format(when, what, buttons, lines)
 
 

@@ -116,7 +116,7 @@ def open_index(page: Page, event: Event) -> Patch:
     hint = "Type a query, or choose a question, whose gold is then marked. The index is loaded first if necessary."
     body = Markup(
         '<div id="index-head">{}</div><div class="index-cols"><div class="stack">{}'
-        '<div id="index-hits">{}</div></div><aside class="stack" id="index-about">{}</aside></div>{}'
+        '<div id="index-hits">{}</div></div><aside class="stack" aria-label="About the index" id="index-about">{}</aside></div>{}'
     ).format(
         head(line),
         search_form(page, query, name, names),

@@ -155,7 +155,7 @@ def steps(page: Page, event: Event, design: Design) -> Markup:
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
     for number, (title, part) in enumerate(parts, 1):
         drawn += Markup(
-            '<section class="x-step"><h3><b>{}</b>{}</h3><div class="x-fields">{}</div></section>'
+            '<section class="x-step"><h2 class="part"><b>{}</b>{}</h2><div class="x-fields">{}</div></section>'
         ).format(number, title, part)
     return drawn + naming(design)
 

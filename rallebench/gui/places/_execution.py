@@ -80,7 +80,9 @@ def stream_execution(
                 yield Patch({f"gist-{piece.index}": "running …"})
             elif isinstance(piece, Delta):
                 written += piece.text
-                now = Markup('<h5>Now</h5><p class="ans" dir="auto">{}</p>').format(written)
+                now = Markup('<h3 class="label">Now</h3><p class="ans" dir="auto">{}</p>').format(
+                    written
+                )
                 yield Patch({f"out-{piece.index}": now})
             elif isinstance(piece, StepDone):
                 bench.steps[piece.index] = piece.step

@@ -186,8 +186,8 @@ def draw_parts(page: Page, event: Event) -> Patch:
     say = Markup('<p class="say" id="few-say">{}</p>').format(sentence(sheet))
     cells = Markup('<div class="gridbox" id="few-grid">{}</div>').format(table(sheet))
     body = Markup(
-        '<div class="bar">{}</div><div class="grid-page" data-problems>{}{}</div>'
-    ).format(bar, say, cells)
+        '{}<div class="bar">{}</div><div class="grid-page" data-problems>{}{}</div>'
+    ).format(html.hidden_title("A few questions"), bar, say, cells)
     return Patch({"v-build-few": body})
 
 

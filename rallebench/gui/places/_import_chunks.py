@@ -117,7 +117,7 @@ def first_rows(noun: str, preview: Preview, items: Markup) -> Markup:
 def row(title: str, text: str) -> Markup:
     """Draw one row: its title above its text, both HTML."""
     return Markup(
-        '<article class="bit"><h4 dir="auto">{}</h4><p dir="auto">{}</p></article>'
+        '<article class="bit"><h3 dir="auto">{}</h3><p dir="auto">{}</p></article>'
     ).format(title, text)
 
 

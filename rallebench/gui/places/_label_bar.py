@@ -141,14 +141,14 @@ def preview(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str)
     example, episode = open_question(page.workspace, run.folder, qid)
     answer = draw_answer(episode.answer) if episode else Markup()
     return bar(page, session, run, qid, mode) + Markup(
-        '<h3 class="question" dir="auto">{}</h3><div class="ans" dir="auto">{}</div>'
+        '<h2 class="question" dir="auto">{}</h2><div class="ans" dir="auto">{}</div>'
     ).format(example.question.text, answer)
 
 
 def blind_view(page: Page, run: OpenRun, qid: str) -> Markup:
     """Draw a question with its answer and passages, without gold, verdict and scores."""
     example, episode = open_question(page.workspace, run.folder, qid)
-    head = Markup('<h3 class="question" dir="auto">{}</h3>').format(example.question.text)
+    head = Markup('<h2 class="question" dir="auto">{}</h2>').format(example.question.text)
     if episode is None:
         return head + html.note("Not asked yet")
     hits = {hit.passage.doc_id: hit for hit in reversed(episode.hits)}

@@ -36,7 +36,7 @@ def draw() -> Markup:
 
 
 def head(title: str, about: str) -> Markup:
-    return Markup("<h4><b>{}</b></h4><p>{}</p>").format(title, about)
+    return Markup("<h3><b>{}</b></h3><p>{}</p>").format(title, about)
 
 
 def save_entry(page: Page, name: str, entry: LLMEntry, *, wish: str = "", then: str = "") -> Patch:

@@ -48,12 +48,14 @@ def view(page: Page, bench: Bench) -> Markup:
     """Draw the bar and the three columns; errors appear above the result."""
     return columns(
         bar(page, bench),
-        Markup('<div class="start" data-form>{}</div>').format(question_column(page, bench)),
+        Markup('<div class="start" role="region" aria-label="Questions" data-form>{}</div>').format(
+            question_column(page, bench)
+        ),
         Markup(
-            '<div class="mid"><div id="build-draft">{}</div><div id="build-question">{}</div><div id="chain-form" data-form data-run>{}</div></div>'
+            '<div class="mid" role="region" aria-label="Chain"><div id="build-draft">{}</div><div id="build-question">{}</div><div id="chain-form" data-form data-run>{}</div></div>'
         ).format(left_behind(page, bench), question(page, bench), chain_html(page, bench)),
         Markup(
-            '<div class="side"><div data-problems></div><div id="build-result">{}</div></div>'
+            '<div class="side" role="region" aria-label="Result"><div data-problems></div><div id="build-result">{}</div></div>'
         ).format(result_html(page, bench)),
     )
 
@@ -102,7 +104,7 @@ def question(page: Page, bench: Bench) -> Markup:
     try:
         example = bench_example(page, bench)
     except RalleError as error:
-        return Markup('<div class="asked-question">{}</div>').format(html.problem(error))
+        return html.hidden_title("One question") + html.problem(error)
     gold, examples = example.gold, page.workspace.questions(bench.dataset)
     parts = Markup()
     if pages := list(gold.titles or gold.pages)[:3]:

@@ -25,11 +25,14 @@ def register(page: Page) -> None:
     page.actions("pages", show, reads=True)
 
 
-def page_link(address: PageAddress) -> Markup:
-    """Draw the link that opens the page of a passage in the drawer; a new tab shows it as a view."""
-    return Markup('<a class="link open-page" href="{}"{}>Open the page</a>').format(
-        address.href, attributes(do="pages.show", **address.values())
-    )
+def page_link(address: PageAddress, passage: str) -> Markup:
+    """Draw the link that opens the page of a passage in the drawer; a new tab shows it as a view.
+
+    ``passage``: its name, for the name of the link.
+    """
+    return Markup(
+        '<a class="link open-page" href="{}" aria-label="Open the page of {}"{}>Open the page</a>'
+    ).format(address.href, passage, attributes(do="pages.show", **address.values()))
 
 
 def read_span(text: str) -> Span | None:
@@ -102,4 +105,6 @@ def body(source: SourcePage) -> Markup:
     if source.passage is not None:
         inside = Markup('<span class="cited-passage">{}</span>').format(inside)
     text = Markup("{}{}{}").format(source.text[:first], inside, source.text[end:])
-    return words + html.copyable(Markup('<div class="page-text" dir="auto">{}</div>').format(text))
+    return words + html.copyable(
+        Markup('<div class="page-text" dir="auto">{}</div>').format(text), "the page"
+    )

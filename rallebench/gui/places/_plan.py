@@ -39,7 +39,7 @@ def plan(page: Page, event: Event, design: Design) -> Markup:
         value = page.workbench.forecasts.forecast(request)
     except RalleError as error:
         run = html.button("Run", "experiments.run", kind="primary", disabled=True)
-        return Markup('<h3>Plan</h3><p class="x-lacks" role="status">{}</p>{}').format(
+        return Markup('<h2 class="part">Plan</h2><p class="x-lacks" role="status">{}</p>{}').format(
             on_page(error), run
         )
     pilot = page.workbench.jobs.get(PILOT, request.name)
@@ -73,7 +73,7 @@ def _draw_steps(design: Design, value: Forecast, name: str, pilot: Job | None) -
     measure = estimating(pilot, measured=measured) if value.open and runs else Markup()
     follow = attributes(follow=f"{PILOT} {name}", do="experiments.show_plan", name=name)
     return Markup(
-        '<h3 data-on="none"{}>Plan <small id="x-counting" role="status"></small></h3>'
+        '<h2 class="part" data-on="none"{}>Plan <small id="x-counting" role="status"></small></h2>'
         '<div class="x-big">{}</div>{}{}{}<div id="x-estimate">{}</div>{}'
     ).format(
         follow,

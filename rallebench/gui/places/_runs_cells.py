@@ -200,7 +200,8 @@ def lost_stages(
 
 def lost_bar(page: Page, name: str, *, tall: bool = False) -> Markup:
     """Draw the stages at which questions were lost as a bar; each part opens its questions."""
-    return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=lost_address(name))
+    where = lost_address(name)
+    return figures.waterfall_bar(lost_stages(page, name), tall=tall, address=where, run=name)
 
 
 def lost_address(name: str) -> str:

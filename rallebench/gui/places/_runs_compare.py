@@ -241,7 +241,8 @@ def folds(page: Page, compared: Comparison, both: Sequence[RunSummary]) -> Marku
     parts = [lost_stages(page, row.name, qids) for row in both]
     bars = Markup().join(
         Markup("<p>{}</p>{}").format(
-            row.title, figures.waterfall_bar(lost, tall=True, address=lost_address(row.name))
+            row.title,
+            figures.waterfall_bar(lost, tall=True, address=lost_address(row.name), run=row.name),
         )
         for row, lost in zip(both, parts)
     )

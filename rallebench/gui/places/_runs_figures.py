@@ -87,7 +87,7 @@ def metrics(page: Page, run: OpenRun) -> Markup:
         lines.append([title, figure, interval, f"{mean.n:,}"])
     known = run_views.cards(report).items()
     cards = Markup().join(
-        Markup("<h4>{}</h4>{}").format(name, html.defs(facts.items())) for name, facts in known
+        Markup("<h3>{}</h3>{}").format(name, html.defs(facts.items())) for name, facts in known
     )
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
     clusters = independence(report.clusters, report.n)

@@ -83,10 +83,11 @@ def article(
     """Draw a passage with its rank, score and highlights; ``tags``: HTML after its title; ``index``: its retriever,
     through which its page opens at the first highlight.
     """
+    name = f"passage {rank}, {hit.passage.title or hit.passage.doc_id}"
     of_page = f"score {hit.score:.6g}, page {hit.passage.page_id}, passage {hit.passage.doc_id}"
     return Markup(
-        '<article class="{}" tabindex="0"><h4><b>{}</b><span dir="auto">{}</span>{}'
-        '<span class="n" title="{}">{:#.3g}</span></h4>{}{}</article>'
+        '<article class="{}" tabindex="0"><h3><b>{}</b><span dir="auto">{}</span>{}'
+        '<span class="n" title="{}">{:#.3g}</span></h3>{}{}</article>'
     ).format(
         f"p {kinds}".strip(),
         rank,
@@ -94,8 +95,12 @@ def article(
         tags,
         of_page,
         hit.score,
-        html.copyable(Markup('<p dir="auto">{}</p>').format(excerpt(hit.passage.text, marks))),
-        page_link(PageAddress(index, q=hit.passage.doc_id, at=first_span(marks))) if index else "",
+        html.copyable(
+            Markup('<p dir="auto">{}</p>').format(excerpt(hit.passage.text, marks)), name
+        ),
+        page_link(PageAddress(index, q=hit.passage.doc_id, at=first_span(marks)), name)
+        if index
+        else "",
     )
 
 
@@ -169,13 +174,13 @@ def output(
     versions += _version("Before", before, verdicts[1]) if before is not None else Markup()
     earlier = step.request.messages[:-1] if isinstance(step.request, Generate) else ()
     system = Markup().join(_part(m.role.capitalize(), m.content) for m in earlier)
-    sent = system + _part("", mark_gold(sent_text(step), gold.answers))
+    sent = system + _part("", mark_gold(sent_text(step), gold.answers), name="the prompt as sent")
     counted = tokens_of([step])
     gist_of = plural(counted[0], "token") if counted else ""
     thinking = _part("Thinking", step.reply.thinking) if step.reply.thinking else Markup()
     reply = (
         thinking
-        + _part("", step.reply.text or Markup("<em>empty</em>"))
+        + _part("", step.reply.text or Markup("<em>empty</em>"), name="the raw reply")
         + html.note(step.reply.note)
     )
     ended = step.reply.finish_reason
@@ -207,7 +212,9 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
     texts = _part("{response}", step.reply.text)
     texts += _part("{wiki_id_title}", titles_and_ids(step))
     size = plural(len(step.reply.text), "character")
-    return Markup('{}<h5>Passages <small>{}</small></h5><ol class="tiny">{}</ol>{}').format(
+    return Markup(
+        '{}<h3 class="label">Passages <small>{}</small></h3><ol class="tiny">{}</ol>{}'
+    ).format(
         _part("Query as sent", query, "q"),
         figures.duration(step.seconds),
         listed,
@@ -215,17 +222,19 @@ def _retrieval(step: Step, query: str, gold: Gold) -> Markup:
     )
 
 
-def _part(title: str, text: str, kind: str = "pre") -> Markup:
-    """Draw a text unchanged below its title; both are HTML."""
-    head = Markup("<h5>{}</h5>").format(title) if title else Markup()
+def _part(title: str, text: str, kind: str = "pre", name: str = "") -> Markup:
+    """Draw a text unchanged below its title; both are HTML. ``name``: of a text without a title."""
+    head = Markup('<h3 class="label">{}</h3>').format(title) if title else Markup()
     body = Markup('<p class="{}" dir="auto">{}</p>').format(kind, text)
-    return head + html.copyable(body)
+    return head + html.copyable(body, name or title)
 
 
 def _version(title: str, step: Step, verdict: str) -> Markup:
     facts = html.join_facts(figures.duration(step.seconds), tokens(step))
-    answer = answer_line(verdict, draw_answer(step.reply.text))
-    return Markup("<section><h5>{}</h5>{}<small>{}</small></section>").format(title, answer, facts)
+    answer = answer_line(verdict, draw_answer(step.reply.text, name=f"the reply {title.lower()}"))
+    return Markup('<section><h3 class="label">{}</h3>{}<small>{}</small></section>').format(
+        title, answer, facts
+    )
 
 
 def result(

@@ -159,7 +159,7 @@ def steps_through(door: Door, qids: Sequence[str]) -> Markup:
 def trace_html(page: Page, trace: QuestionTrace) -> Markup:
     """Draw the question, the verdict with the stage at which it was lost, the scores, and every step."""
     example, episode, judged = trace.example, trace.episode, trace.verdict
-    parts = Markup('<h3 class="question" dir="auto">{}</h3>').format(example.question.text)
+    parts = Markup('<h2 class="question" dir="auto">{}</h2>').format(example.question.text)
     if episode is None or judged is None:
         parts += verdict_box(
             "none", "Not asked yet", example.gold, "", run_views.answer_text(example, episode)

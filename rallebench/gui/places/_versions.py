@@ -63,7 +63,7 @@ def show(page: Page, event: Event) -> Patch:
             form.on_change("versions.name", index=index),
         )
         rows += Markup(
-            '<section class="version"><h4>{} <small>{}</small><span class="gap"></span>{}</h4>{}{}{}</section>'
+            '<section class="version"><h3>{} <small>{}</small><span class="gap"></span>{}</h3>{}{}{}</section>'
         ).format(clock(version), source, back, label, reply, changes)
     note = "Changes from that version to the current chain are marked. Every run and every save adds a version."
     return panels.drawer(f"Versions of {bench.chain.name}", html.note(note), rows)

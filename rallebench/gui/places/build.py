@@ -151,7 +151,9 @@ def show_prompt(page: Page, event: Event) -> Patch:
     index = event.position("index", len(chain.actions))
     question, steps = bench_example(page, bench).question, earlier(bench, index)
     text = page.workbench.asking.plan_action(chain, index, question, steps)
-    out = Markup('<h5>Prompt, not sent yet</h5><p class="pre" dir="auto">{}</p>').format(text)
+    out = Markup(
+        '<h3 class="label">Prompt, not sent yet</h3><p class="pre" dir="auto">{}</p>'
+    ).format(text)
     return Patch({f"out-{index}": out})
 
 

@@ -81,7 +81,7 @@ def open_list(page: Page, event: Event) -> Patch:
             '<div class="crumb"><h1>Data<span data-lazy data-do="data.refresh"></span></h1><span class="gap"></span>{}</div>'
         ).format(buttons),
         Markup(
-            '<div class="data-cols">{}<aside class="box wiz" id="data-import" data-form data-problems>{}</aside></div>'
+            '<div class="data-cols">{}<aside class="box wiz" aria-label="Import" id="data-import" data-form data-problems>{}</aside></div>'
         ).format(lists, panel),
         Markup('<div id="data-more">{}</div>{}').format(more(page), html.follow("data.refresh")),
     )

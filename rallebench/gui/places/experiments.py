@@ -98,8 +98,8 @@ def open_list(page: Page, event: Event) -> Iterator[Patch]:
 def new_experiment(fields: Markup) -> Markup:
     """Draw the steps next to their plan."""
     return Markup(
-        '<div class="x-new"><div id="x-form" data-form data-run{}>{}</div><aside class="box x-plan" data-problems>'
-        '<div id="x-plan"><h3>Plan</h3>{}</div></aside></div>'
+        '<div class="x-new"><div id="x-form" data-form data-run{}>{}</div><aside class="box x-plan" aria-label="Plan" data-problems>'
+        '<div id="x-plan"><h2 class="part">Plan</h2>{}</div></aside></div>'
     ).format(form.on_edit("experiments.change"), fields, html.note("Counting …"))
 
 

@@ -109,7 +109,7 @@ def card(line: ModelLine) -> Markup:
     word = "no answer" if failed and not line.local else line.state
     bar = progress(line.news) if line.state in ("loading", "testing") else Markup()
     return Markup(
-        '<article class="mc"><h4>{}{}</h4><p class="kind" title="{}">{}</p>{}{}{}<div class="mf">{}'
+        '<article class="mc"><h3>{}{}</h3><p class="kind" title="{}">{}</p>{}{}{}<div class="mf">{}'
         '<span class="gap"></span>{}</div></article>'
     ).format(
         html.link(id, address, "nm"),
@@ -126,7 +126,7 @@ def card(line: ModelLine) -> Markup:
 
 def broken_card(name: str, sentence: str) -> Markup:
     """Draw the card of an unreadable entry."""
-    return Markup('<article class="mc"><h4><b class="nm">{}</b>{}</h4>{}</article>').format(
+    return Markup('<article class="mc"><h3><b class="nm">{}</b>{}</h3>{}</article>').format(
         name, html.state("damaged"), html.problem(sentence)
     )
 
@@ -134,14 +134,19 @@ def broken_card(name: str, sentence: str) -> Markup:
 def buttons(line: ModelLine) -> Markup:
     """Draw the buttons to test or stop a test, and to load, cancel or unload."""
     busy, test = line.state in ("loading", "waiting", "cancelling"), line.test
-    first, second = html.button("Test", "models.test", disabled=busy, id=line.name), Markup()
+    first, second = (
+        html.button("Test", "models.test", disabled=busy, about=line.name, id=line.name),
+        Markup(),
+    )
     if test is not None and not test.done:
         words = "Stopping" if test.stopping else "Stop test"
-        first = html.button(words, "jobs.stop", disabled=test.stopping, id=test.id)
+        first = html.button(words, "jobs.stop", disabled=test.stopping, about=line.name, id=test.id)
     if busy or line.local:
         verb = "Cancel" if busy else "Unload" if line.loaded else "Load"
         off = line.state == "cancelling"
-        second = html.button(verb, f"models.{verb.lower()}", disabled=off, id=line.name)
+        second = html.button(
+            verb, f"models.{verb.lower()}", disabled=off, about=line.name, id=line.name
+        )
     return first + second
 
 

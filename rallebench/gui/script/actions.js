@@ -88,6 +88,7 @@ rb.act = async (action, data = {}, origin = null, first = null) => {
   const show = patch => {
     if (late()) return;
     apply(patch, place);
+    if (!patch.stream) keep_focus();
     if (first && !patch.stream) first();
     if (!patch.stream) first = null;
   };
@@ -111,6 +112,7 @@ rb.act = async (action, data = {}, origin = null, first = null) => {
     pending--;
     clearTimeout(busy);
     origin?.removeAttribute?.('aria-busy');
+    keep_focus();
   }
 };
 rb.stop = action => call('stop', {action}).catch(tick);

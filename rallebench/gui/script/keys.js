@@ -17,7 +17,10 @@ const close_open = target => {
     m.open = false;
     m.firstElementChild.focus();
   });
-  if (typing(target)) target.blur();
+  if (typing(target)) {
+    focus_path = []; // the keys of the view are meant now
+    target.blur();
+  } else keep_focus();
 };
 /* An error to label: 1 to 9 give it a category and go on, j and k go on. */
 const label_by_key = (box, key) => {

@@ -183,7 +183,8 @@ const drawer = html => {
   fill(d, html || '');
   d.hidden = !html;
   if (html) ($('[data-keys]', d) || $('input, select, textarea, button, a', d))?.focus();
-  else opener?.isConnected && opener.focus();
+  else if (opener?.isConnected) opener.focus();
+  keep_focus();
 };
 /* A drawer that an action opens or closes; an open trace leaves the address. */
 const replace_drawer = html => {
