@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from rallebench.api.labels import LabelEditor
 from rallebench.api.listing import TableRepr
 from rallebench.api.progress import follow
 from rallebench.api.wording import in_python
-from rallebench.core.audits import GraderAudit, GraderComparison
+from rallebench.core.audits import GraderAudit, GraderComparison, JudgeProbes
 from rallebench.core.corrections import LabelCorrection
 from rallebench.core.deciding import CONFIDENCE, MARGIN
 from rallebench.core.errors import UsageError
@@ -27,13 +27,14 @@ from rallebench.core.run_results import (
     RunFacts,
     RunSummary,
 )
+from rallebench.core.spending_limit import spending_limit
 from rallebench.core.tables import Column, Table
 from rallebench.core.types import Chain
 from rallebench.render import html, text
 from rallebench.services.question_groups import group_questions
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
-from rallebench.views.audits import PRECISION, audit_grader, compare_graders
+from rallebench.views.audits import PRECISION, audit_grader, compare_graders, wrong_answers
 from rallebench.views.corrections import correct_runs
 from rallebench.views.failures import explain_failures
 from rallebench.views.gating import gate_runs
@@ -168,6 +169,38 @@ class Run(TableRepr):
         'f1'
         """
         return compare_graders(self._folder, first, second)
+
+    @in_python
+    def probe_judge(
+        self,
+        grader: str,
+        probes: Sequence[str] = (),
+        *,
+        truth: str = "",
+        sample: int | None = None,
+        seed: int = 0,
+        max_usd: float | None = None,
+    ) -> JudgeProbes:
+        """Have a judge judge the answers again, changed as should not matter, and return the shares of verdicts that flip.
+
+        ``probes``: "order", "padded", "praised", "seed"; by default all that the judge allows. ``truth``: "labels" or a metric that
+        tells the wrong answers, which are praised. ``sample``: the number of answers, drawn by ``seed``. Raises RalleError.
+
+        >>> run.probe_judge("truthfulness:my-llm", ["padded"]).probes[0].flips  # doctest: +SKIP
+        flips 0.050 [0.020, 0.113], n = 100, 88 articles
+        """
+        bench = self._bench()
+        wrong = wrong_answers(self._folder, grader, truth)
+        work = bench.runs.probe(
+            self.name,
+            grader,
+            wrong,
+            probes,
+            sample=sample,
+            seed=seed,
+            budget=spending_limit(max_usd),
+        )
+        return follow(work, "probe", False)
 
     @in_python
     def why(self, metric: str = "") -> FailureReport:

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from rallebench.cli import flags
+from rallebench.cli.arguments import read_budget, split_list
 from rallebench.cli.flags import flag
+from rallebench.cli.printing import follow
 from rallebench.cli.verbs import VERBS, Result, open_workbench
+from rallebench.core.audits import PROBES
 from rallebench.core.errors import UsageError
+from rallebench.services.workbench import Workbench
 from rallebench.views import audits
 
 
@@ -35,14 +40,29 @@ from rallebench.views import audits
             f"wished share of right answers above a threshold (default: {audits.PRECISION})",
             type=float,
         ),
-        flag("--seed", "N", "of the halves of the articles (default: 0)", type=int),
+        flag(
+            "--seed", "N", "of the halves of the articles, or of the sample (default: 0)", type=int
+        ),
         flag("--against", "G", "another grader: which of the two agrees better with the labels"),
+        flag(
+            "--probe",
+            "P,P",
+            f"ask the judge --grader again: {', '.join(PROBES)}, or all; --truth tells the wrong answers",
+        ),
+        flag("--sample", "N", "of --probe: so many answers (default: all)", type=int),
+        flags.MAX_USD,
     ),
 )
 def audit(args: argparse.Namespace) -> Result:
     """Audit one grader, or compare two."""
     workbench = open_workbench(args)
     run = workbench.runs.open(args.run)
+    if args.probe is None and (args.sample is not None or args.max_usd is not None):
+        raise UsageError("--sample and --max-usd belong to --probe; leave them out.")
+    if args.probe is not None:
+        if args.against is not None or args.precision is not None:
+            raise UsageError("--probe goes without --against and --precision; leave them out.")
+        return _probe(workbench, args)
     if args.against is not None:
         for name in ("truth", "precision", "seed"):
             if getattr(args, name) not in (None, ""):
@@ -62,3 +82,21 @@ def audit(args: argparse.Namespace) -> Result:
     )
     tables = (audits.audit_table(value), audits.bin_table(value))
     return Result(value.to_json(), (*tables, "\n".join(value.sentences)))
+
+
+def _probe(workbench: Workbench, args: argparse.Namespace) -> Result:
+    if not args.grader:
+        raise UsageError("--probe asks a judge again; name it with --grader.")
+    run = workbench.runs.open(args.run)
+    value = follow(
+        workbench.runs.probe(
+            run.name,
+            args.grader,
+            audits.wrong_answers(run, args.grader, args.truth),
+            () if args.probe.strip() == "all" else split_list(args.probe) or (),
+            sample=args.sample,
+            seed=args.seed or 0,
+            budget=read_budget(args),
+        )
+    )
+    return Result(value.to_json(), (audits.probe_table(value), "\n".join(value.sentences)))

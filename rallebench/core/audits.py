@@ -12,6 +12,14 @@ from rallebench.core.run_results import MetricEstimate
 
 CONFIDENCE = "confidence"
 """Name of the grader that is a model's own confidence in its answer."""
+ORDER, PADDED, PRAISED, SEED = "order", "padded", "praised", "seed"
+PROBES = {
+    ORDER: "options or blocks in the opposite order",
+    PADDED: "the answer with a sentence that says nothing",
+    PRAISED: "a wrong answer with a sentence that calls it right",
+    SEED: "the same request with another seed",
+}
+"""Probe → its change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,3 +213,59 @@ class GraderComparison:
     def to_json(self) -> JsonObject:
         """The comparison with its sentences."""
         return {**object_json(asdict(self)), "better": self.better, "said": list(self.sentences)}
+
+
+@dataclass(frozen=True, slots=True)
+class WrongAnswers:
+    """The ids of questions whose answers are wrong by ``truth``, "labels" or a metric."""
+
+    truth: str
+    qids: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeProbe:
+    """The verdicts of a judge under a probe against its usual ones. ``flips``: the share of ``flips.n`` answers whose verdict
+    changes sides; ``to_right``, ``to_wrong``: the number of each; ``moved``: mean change of the score on 0 to 1; ``missing``: answers
+    without a verdict on either side."""
+
+    probe: str
+    about: str
+    flips: MetricEstimate
+    to_right: int
+    to_wrong: int
+    moved: float | None
+    missing: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeProbes:
+    """The probes of a judge's ``column`` over answers of a run. ``truth``: that says which answers are wrong, for praise."""
+
+    run: str
+    judge: str
+    column: str
+    truth: str
+    probes: tuple[JudgeProbe, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """One sentence for each probe, then the notes."""
+        return *(probe_sentence(x) for x in self.probes), *self.notes
+
+    def to_json(self) -> JsonObject:
+        """The probes with their sentences."""
+        return {**object_json(asdict(self)), "said": list(self.sentences)}
+
+
+def probe_sentence(probe: JudgeProbe) -> str:
+    """Return the result of a probe in words."""
+    if not probe.flips.n:
+        return f"{probe.probe}: no answer could be probed."
+    flipped = probe.to_right + probe.to_wrong
+    unread = f"; {plural(probe.missing, 'answer')} without both verdicts" if probe.missing else ""
+    return (
+        f"{probe.probe} ({probe.about}): {flipped:,} of {plural(probe.flips.n, 'verdict')} flip, {cell(probe.flips)}, "
+        f"{probe.to_right:,} to right and {probe.to_wrong:,} to wrong{unread}."
+    )

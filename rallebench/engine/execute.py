@@ -201,27 +201,39 @@ def _judge(
     episodes = {qid: episode for qid, episode in every.items() if not episode.error}
     again = replace(options, resume=True, track=False, max_errors=None)
     for judge in request.judges:
-        inner = pass_request(request, judge, episodes)
-        task = f"{request.label}/{judge.name}".strip("/")
         try:
-            result = yield from under(
-                task, execute(inner, InnerContext(context, run.path / JUDGES), again)
-            )
+            result = yield from play_judge(run, request, judge, episodes, context, again)
         except StoppedError:
             raise
         except RalleError as error:
             warnings.append(failure_sentence(run, judge, error))
             yield Warned(request.label, warnings[-1])
             continue
-        if result.stopped:
-            raise StoppedError(
-                f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
-            )
         warnings += [f"Of the judge {judge.name!r}: {sentence}" for sentence in result.warnings]
         judgements[judge.name] = result.episodes
         passes.append(summarise(result, judge))
         warnings += filter(None, [unscored_sentence(passes[-1]), coverage_sentence(passes[-1])])
     return judgements, tuple(passes), tuple(warnings)
+
+
+def play_judge(
+    run: RunFolder,
+    request: RunRequest,
+    judge: Scorer,
+    episodes: Mapping[str, Episode],
+    context: RunContext,
+    options: RunOptions,
+) -> Operation[RunResult]:
+    """Play the pass of a judge over answers, as a run inside the run. Raises StoppedError if it was stopped."""
+    inner = pass_request(request, judge, episodes)
+    task = f"{request.label}/{judge.name}".strip("/")
+    inside = InnerContext(context, run.path / JUDGES)
+    result = yield from under(task, execute(inner, inside, options))
+    if result.stopped:
+        raise StoppedError(
+            f"Stopped while {judge.name!r} judged the answers of {run.name!r}; resume the run to continue."
+        )
+    return result
 
 
 def rescore(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from rallebench.core.audits import JudgeProbes, WrongAnswers
 from rallebench.core.deciding import Decided, Decision
 from rallebench.core.errors import BadFileError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, Warned
@@ -127,6 +128,33 @@ class Runs:
         with self._models.lease(f"the scoring of the run {name!r}") as lease:
             context = EngineContext(self._parts, lease)
             return (yield from rescore(run, chosen, judges, context, budget))
+
+    def probe(
+        self,
+        name: str,
+        grader: str,
+        wrong: WrongAnswers,
+        probes: Sequence[str] = (),
+        *,
+        sample: int | None = None,
+        seed: int = 0,
+        budget: SpendingLimit | None = None,
+    ) -> Operation[JudgeProbes]:
+        """Probe the judge of a run, by default in all ways; see ``judge_probes.probe_judge``."""
+        from rallebench.services.judge_probes import probe_judge
+
+        return (
+            yield from probe_judge(
+                self._parts,
+                self.open(name),
+                grader,
+                wrong,
+                probes,
+                sample=sample,
+                seed=seed,
+                budget=budget,
+            )
+        )
 
     def start(self, prepared: PreparedRun) -> Job:
         """Run a benchmark as a job. Raises UsageError if one of that name is running."""

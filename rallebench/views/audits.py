@@ -13,9 +13,11 @@ from rallebench.core.audits import (
     Calibration,
     GraderAudit,
     GraderComparison,
+    JudgeProbes,
     PartAudit,
     ProvenThreshold,
     SelectiveRisk,
+    WrongAnswers,
 )
 from rallebench.core.corrections import cell
 from rallebench.core.declining import declines
@@ -27,6 +29,7 @@ from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Column, Figure, T
 from rallebench.engine.calibration import calibrate
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.grader_agreement import weighted_kappa
+from rallebench.engine.judge_flips import MIDDLE
 from rallebench.engine.label_corrected import CorrectedEstimate, corrected_difference
 from rallebench.engine.score import stored_examples
 from rallebench.engine.selective import measure_risk, prove_threshold
@@ -152,6 +155,16 @@ def _parts(
         yield IN_PROMPT, within
 
 
+def wrong_answers(run: RunFolder, grader: str, truth: str = "") -> WrongAnswers:
+    """Return the answers of a run that are wrong by labels or a metric, by default the one that decides; partly right ones are not.
+    ``grader``: a column of the judge, for labels. Raises UsageError, NotFoundError."""
+    truth = truth.strip() or decided_by([run.report() or RunReport()])
+    if not truth:
+        raise UsageError(f"The run {run.name!r} has no score that tells wrong answers; score it.")
+    right, _ = _read_truth(run, grader, truth)
+    return WrongAnswers(truth, frozenset(qid for qid, value in right.items() if value < MIDDLE))
+
+
 # two graders
 
 
@@ -275,6 +288,25 @@ def comparison_table(compared: GraderComparison) -> Table:
         for name, distance, kappa in zip(compared.graders, compared.distances, compared.kappas)
     )
     return Table(f"{compared.run}: two graders against the labels, 0 to 1", heads, rows)
+
+
+def probe_table(probes: JudgeProbes) -> Table:
+    """Return one row per probe of a judge."""
+    heads = (
+        Column("probe", "text"),
+        Column("change", "text"),
+        Column("verdicts", "count"),
+        Column("flipped", "text", "Share of verdicts that change sides, by article."),
+        Column("to right", "count"),
+        Column("to wrong", "count"),
+        Column("moved", "delta", "Mean change of the score, on 0 to 1."),
+        Column("unread", "count"),
+    )
+    rows = tuple(
+        (x.probe, x.about, x.flips.n, cell(x.flips), x.to_right, x.to_wrong, x.moved, x.missing)
+        for x in probes.probes
+    )
+    return Table(f"{probes.run}: probes of {probes.column}", heads, rows)
 
 
 def reliability_figure(audit: GraderAudit, part: int = 0) -> Figure:

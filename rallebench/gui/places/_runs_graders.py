@@ -41,6 +41,8 @@ def card(page: Page, run: OpenRun, event: Event) -> Markup:
         )
     grader, truth = event.text("grader") or names[0], event.text("truth")
     other = event.text("other")
+    precision = event.number("precision", "Wished precision")
+    percent = 100 * audits.PRECISION if precision is None else precision
     more = form.on_change("runs.audit", run=run.name)
     truths = [(name, name) for name in names if name != grader and name != CONFIDENCE]
     fields = form.fields(
@@ -57,7 +59,9 @@ def card(page: Page, run: OpenRun, event: Event) -> Markup:
     )
     body = Markup("<div data-form>{}</div>").format(fields)
     try:
-        value = audits.audit_grader(page.workspace, run.folder, grader, truth)
+        value = audits.audit_grader(
+            page.workspace, run.folder, grader, truth, precision=percent / 100
+        )
         body += html.bullets(value.sentences)
         body += figures.plots([audits.reliability_figure(value), audits.coverage_figure(value)])
         body += figures.table(audits.audit_table(value))

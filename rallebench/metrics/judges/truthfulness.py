@@ -114,13 +114,14 @@ def truthfulness(
     seed: int = 0,
     repeats: int = 1,
     swap: bool = False,
+    swapped: bool = False,
     max_tokens: int = 400,
 ) -> Flow:
     """Truthfulness and relevance of an answer, each 1 to 5, by its article.
 
     ``form``: the requested format of the scores: ``schema`` (``response_format``), ``tool`` (a forced call), or ``text``. All
     formats are parsed, whatever was requested. ``repeats``: number of requests, with seeds ``seed``, ``seed`` + 1 …; ``swap``
-    uses the opposite order in every second request, and makes at least two.
+    uses the opposite order in every second request, and makes at least two; ``swapped`` uses it in the first.
 
     Normalisation: none: the model reads the article, the question and the answer unchanged.
     Not scored: a reply without both scores, or with a score off the scale; a question without an article, reference and answers.
@@ -130,10 +131,10 @@ def truthfulness(
     """
     each = []
     for number in range(max(repeats, 2) if swap else repeats):
-        swapped = swap and number % 2 == 1
-        names = (RELEVANCE, TRUTHFULNESS) if swapped else (TRUTHFULNESS, RELEVANCE)
+        turned = swapped != (swap and number % 2 == 1)
+        names = (RELEVANCE, TRUTHFULNESS) if turned else (TRUTHFULNESS, RELEVANCE)
         values = {"article": case.source, "query": case.query, "answer": case.answer}
-        sent = [Message("user", fill_template(prompt.swapped if swapped else prompt.user, values))]
+        sent = [Message("user", fill_template(prompt.swapped if turned else prompt.user, values))]
         if compat != "original":
             sent.insert(0, Message("system", prompt.system))
         tools, options, forced = _reply_form(form, names)
