@@ -47,10 +47,10 @@ class Choice:
         >>> str(Choice(("yes", "no"), "no", SERVER, (0.25, 0.75), 0.9)), str(Choice(("yes", "no"), "no"))
         ('no 75.0 %, yes 25.0 %', 'no')
         """
-        return ", ".join(f"{name} {_percent(share)}" for name, share in self.ranked) or self.chosen
+        return ", ".join(f"{name} {_percent(share)}" for name, share in self.ranking) or self.chosen
 
     @property
-    def ranked(self) -> tuple[tuple[str, float], ...]:
+    def ranking(self) -> tuple[tuple[str, float], ...]:
         """The options with their probabilities, the most probable first; () from text."""
         pairs = zip(self.options, self.probabilities)
         return tuple(sorted(pairs, key=lambda pair: -pair[1]))

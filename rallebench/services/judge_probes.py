@@ -38,7 +38,7 @@ def find_judge(run: RunFolder, grader: str) -> str:
         return grader
     known = ", ".join(judge.name for judge in report.judges)
     raise UsageError(
-        f"{grader!r} is no judge, so it cannot be probed; name {known or 'one such as truthfulness:MODEL'}."
+        f"{grader!r} is not a judge and cannot be probed; name {known or 'one such as truthfulness:MODEL'}."
     )
 
 
@@ -64,12 +64,12 @@ def probe_judge(
     request = stored_request(run)
     examples = {x.question.qid: x for x in request.examples}
     every = {qid: x for qid, x in run.episodes().items() if not x.error and qid in examples}
-    episodes = _drawn(every, sample, seed)
+    episodes = _draw(every, sample, seed)
     if not episodes:
         raise UsageError(f"The run {run.name!r} has no answer to judge.")
     first = next(iter(episodes))
     pair = Pair(examples[first], episodes[first])
-    judges = _probed(judge, probes, parts, pair)
+    judges = _probe_judges(judge, probes, parts, pair)
     clusters = find_clusters(request.examples).of
     options = replace(DEFAULT_OPTIONS, resume=True, track=False, budget=budget)
     results: list[JudgeProbe] = []
@@ -96,7 +96,7 @@ def probe_judge(
     return JudgeProbes(run.name, judge.name, column.name, wrong.truth, tuple(results), notes)
 
 
-def _probed(
+def _probe_judges(
     judge: JudgeScorer, probes: Sequence[str], parts: EngineParts, pair: Pair
 ) -> dict[str, JudgeScorer]:
     """The judge under each probe."""
@@ -110,7 +110,7 @@ def _probed(
     return judges
 
 
-def _drawn(episodes: Mapping[str, Episode], sample: int | None, seed: int) -> Mapping[str, Episode]:
+def _draw(episodes: Mapping[str, Episode], sample: int | None, seed: int) -> Mapping[str, Episode]:
     if sample is None or sample >= len(episodes):
         return episodes
     if sample < 1:

@@ -75,7 +75,7 @@ def set_name(names: Sequence[str]) -> str:
     if len(tops) == 1:
         return tops.pop()
     stems = [path.parts[0].split(".")[0] for path in paths]
-    shared = os.path.commonprefix(stems).rstrip("0123456789-_ ")
+    shared = os.path.commonprefix(stems).rstrip("0123456789-_ ")  # noqa: RUF071 - of names
     return f"{shared}-files" if len(shared) >= 3 else "files"
 
 

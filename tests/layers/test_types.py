@@ -83,7 +83,7 @@ SUBSCRIPTS: dict[str, int] = {
     "corpora": 19,
     "datasets": 104,
     "encoders": 31,
-    "engine": 29,
+    "engine": 32,
     "environments": 58,
     "experiments": 108,
     "gui": 76,

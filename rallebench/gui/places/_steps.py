@@ -196,7 +196,7 @@ def draw_choice(choice: Choice) -> Markup:
     """Draw the options of a typed decision with a bar each, the most probable first, and how it was made."""
     bars = html.defs(
         (name, html.join_facts_html(html.progress(share), figures.number(100 * share, 1, "%")))
-        for name, share in choice.ranked
+        for name, share in choice.ranking
     )
     return html.heading("Choice", choice.chosen or "none") + bars + html.note(choice.basis)
 
