@@ -15,7 +15,7 @@ from typing import Any
 from rallebench.core.audits import ORDER, PADDED, PRAISED, PROBES, SEED
 from rallebench.core.errors import UsageError
 from rallebench.core.scoring import Pair
-from rallebench.core.types import Episode, Example, Flow, Generate, Request
+from rallebench.core.types import Episode, Example, Flow, Generate, Outcome, Request
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import JudgeScorer, MarkOf, judge_named
 from rallebench.metrics.words import has_cjk
@@ -44,7 +44,7 @@ def probed_judge(judge: JudgeScorer, probe: str, mark_of: MarkOf, sample: Pair) 
         return replace(judge, settings=settings, ask=_alter(judge.ask, _with_other_seed))
     kind, _, _ = judge.name.partition(":")
     if SWAPPED in inspect.signature(METRICS.entry(kind).value).parameters:
-        turned = judge_named(judge.name, mark_of, **{SWAPPED: True})
+        turned = judge_named(judge.name, mark_of, prompts="", **{SWAPPED: True})
         return replace(turned, settings={**turned.settings, "probe": probe})
     flow = judge.flow(sample)
     if flow is None or not getattr(next(flow), "choices", ()):
@@ -82,7 +82,8 @@ def _changed_requests(flow: Flow, change: Callable[[Request], Request]) -> Flow:
         try:
             request = flow.send(reply)
         except StopIteration as end:
-            return end.value
+            outcome: Outcome = end.value
+            return outcome
 
 
 def _with_other_seed(request: Request) -> Request:
