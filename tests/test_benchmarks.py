@@ -86,6 +86,11 @@ MEASURES = {
         "searchPerson, misspelled",
         "searchPublication, a common word",
     },
+    "support": {
+        "the embedded head, processor",
+        "a cross-encoder, processor",
+        "a cross-encoder, the same answers again",
+    },
     "until_decided": {
         "a look at 1,000 articles",
         "300 articles of 3, true difference +5 points: missed",

@@ -7,7 +7,7 @@ and a language model fill the same matrix. Only the parts that the chosen metric
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rallebench.core.citing import (
@@ -23,6 +23,7 @@ from rallebench.core.types import Generate, Gold, Passage
 from rallebench.metrics.support.checker import SupportPair
 
 SENTENCES, CITATIONS, CLAIMS, GOLD_TEXT = "sentences", "citations", "claims", "gold text"
+IN_PASSAGES, IN_ANSWER = "claims in passages", "claims in the answer"
 """Parts of a matrix: sentences × passages; cited passages together; gold claims × passages and answer; sentences × gold."""
 SHOWN_DIGITS = 4
 MOST_CITATIONS = 3
@@ -144,59 +145,63 @@ def _why_unchecked(
 
 
 def fill_matrix(answer: AnswerParts, needed: frozenset[str], threshold: float) -> Scores:
-    """Ask for the scores of the needed parts, then of the citations that may be superfluous; return the matrix."""
+    """Ask for the scores of the needed parts, then of cited passages together, then of the citations that may be superfluous;
+    return the matrix. Without ``CITATIONS``, only sentences that no passage supports alone need the second round.
+    """
     passages, claims = answer.passages, [AnswerClaim(c.text) for c in answer.gold.claims]
     own = [answer.claim(sentence) for sentence in answer.sentences]
     alone = [(passage,) for passage in passages]
-    groups: dict[str, list[SupportPair]] = {
+    groups = {
         SENTENCES: [SupportPair(premise, claim) for claim in own for premise in alone],
-        CITATIONS: [],
-        "in passages": [],
-        "in answer": [],
+        IN_PASSAGES: [],
+        IN_ANSWER: [],
         GOLD_TEXT: [],
     }
-    keys = [
-        (row, cited)
-        for row, sentence in enumerate(answer.sentences)
-        if len(set(cited := answer.valid_citations(sentence))) > 1
-    ]
-    groups[CITATIONS] = [
-        SupportPair(tuple(passages[n - 1] for n in cited), own[row]) for row, cited in keys
-    ]
     if CLAIMS in needed:
         whole = (Passage("answer", " ".join(sentence.text for sentence in answer.sentences)),)
-        groups["in passages"] = [SupportPair(premise, c) for c in claims for premise in alone]
-        groups["in answer"] = [SupportPair(whole, claim) for claim in claims]
+        groups[IN_PASSAGES] = [SupportPair(premise, c) for c in claims for premise in alone]
+        groups[IN_ANSWER] = [SupportPair(whole, claim) for claim in claims]
     if GOLD_TEXT in needed and answer.gold_text:
         gold = (Passage("gold", answer.gold_text),)
         groups[GOLD_TEXT] = [SupportPair(gold, claim) for claim in own]
-    every = [pair for group in groups.values() for pair in group]
-    scores = iter((yield every))
-    read = {name: [next(scores) for _ in group] for name, group in groups.items()}
+    scores = iter((yield [pair for group in groups.values() for pair in group]))
+    read = {name: tuple(next(scores) for _ in group) for name, group in groups.items()}
     matrix = AnswerMatrix(
         answer,
         threshold,
         _rows(read[SENTENCES], len(passages)),
-        dict(zip(keys, read[CITATIONS])),
-        _rows(read["in passages"], len(passages)),
-        tuple(read["in answer"]),
-        tuple(read[GOLD_TEXT]),
+        {},
+        _rows(read[IN_PASSAGES], len(passages)),
+        read[IN_ANSWER],
+        read[GOLD_TEXT],
     )
+    matrix = yield from _fill_together(matrix, _cited_together(matrix, CITATIONS in needed))
     if CITATIONS not in needed:
         return matrix
-    rest = _superfluous(matrix)
-    pairs = [SupportPair(tuple(passages[n - 1] for n in left), own[row]) for row, left in rest]
-    more = (yield pairs) if pairs else []
-    together = {**matrix.together, **dict(zip(rest, more))}
-    return AnswerMatrix(
-        answer,
-        threshold,
-        matrix.sentences,
-        together,
-        matrix.in_passages,
-        matrix.in_answer,
-        matrix.in_gold,
-    )
+    return (yield from _fill_together(matrix, _superfluous(matrix)))
+
+
+def _fill_together(matrix: AnswerMatrix, sets: Sequence[tuple[int, tuple[int, ...]]]) -> Scores:
+    """Ask for the support of sentences by sets of passages, and return the matrix with it."""
+    parts = matrix.parts
+    pairs = [
+        SupportPair(
+            tuple(parts.passages[n - 1] for n in numbers), parts.claim(parts.sentences[row])
+        )
+        for row, numbers in sets
+    ]
+    scores = (yield pairs) if pairs else []
+    return replace(matrix, together={**matrix.together, **dict(zip(sets, scores))})
+
+
+def _cited_together(matrix: AnswerMatrix, every: bool) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the sentences that cite several passages, with their numbers."""
+    return [
+        (row, numbers)
+        for row, sentence in enumerate(matrix.parts.sentences)
+        if len(set(numbers := matrix.parts.valid_citations(sentence))) > 1
+        and (every or not any(map(matrix.holds, matrix.sentences[row])))
+    ]
 
 
 def _superfluous(matrix: AnswerMatrix) -> list[tuple[int, tuple[int, ...]]]:

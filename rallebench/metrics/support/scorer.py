@@ -171,7 +171,7 @@ class SupportJudge:
             try:
                 pairs = matrix.send(scores)
             except StopIteration:
-                return Outcome(json.dumps([round(score, 6) for score in every]))
+                return Outcome(json.dumps(every))
 
     def _prompt(self, pair: SupportPair) -> str:
         text = "\n\n".join(premise_texts(pair.premise))

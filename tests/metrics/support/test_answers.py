@@ -136,7 +136,7 @@ def test_all_numbers_of_a_model_come_from_one_matrix(monkeypatch: pytest.MonkeyP
     pairs = [answer_pair("A fact [1][2]. Another [3].", [TITAN, TRITON])] * 3
     assert len(metric_scorers([*NAMES, "em"])) == 2
     scored = score_metrics(NAMES, pairs)
-    assert seen == [3 * (2 * 2 + 1)], "two sentences by two passages, and the two cited together"
+    assert seen == [3 * 2 * 2, 3], "two sentences by two passages, then the two cited together"
     assert [scored[name].values[0] for name in NAMES] == [1.0, 0.5, 1.0, 1.0]
     assert [len(scored[name].support) for name in NAMES] == [3, 0, 0, 0]
     (sentence, other) = scored["support"].support[0].sentences
