@@ -11,6 +11,7 @@ import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
 from typing import IO
 
@@ -75,7 +76,8 @@ def set_name(names: Sequence[str]) -> str:
     if len(tops) == 1:
         return tops.pop()
     stems = [path.parts[0].split(".")[0] for path in paths]
-    shared = os.path.commonprefix(stems).rstrip("0123456789-_ ")  # noqa: RUF071 - of names
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*stems))
+    shared = "".join(letters[0] for letters in alike).rstrip("0123456789-_ ")
     return f"{shared}-files" if len(shared) >= 3 else "files"
 
 

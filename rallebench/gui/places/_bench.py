@@ -17,7 +17,6 @@ from rallebench.gui import html
 from rallebench.gui.addresses import QuestionAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
-from rallebench.gui.html import escape
 from rallebench.gui.patches import Meanwhile, Patch
 from rallebench.gui.places._chain import read_chain
 from rallebench.render.numbers import text
@@ -51,17 +50,20 @@ class Execution:
 
     def words(self, page: Page, llms: tuple[str, ...]) -> Markup:
         """Return the current task, its duration, the reason for a retry, and the stop button, as HTML."""
+        words = self.sentence(page, llms)
+        return Markup('{}<span title="{}">{}</span>').format(
+            html.stop_stream(self.action), words, words
+        )
+
+    def sentence(self, page: Page, llms: tuple[str, ...] = ()) -> str:
+        """Return the current task, its duration, and the reason for a retry."""
         waited = time.time() - self.began
         since = text(int(waited), "duration") if waited > 1 else ""
         doing = f"{self.doing[:1].upper()}{self.doing[1:]}"
         left, total = len(self.missing(page, self.needs)), len(self.needs)
         share = f"{total - left + 1} of {total}" if left and total > 1 else ""
-        words = escape(
-            html.join_facts(share, doing, since, page.workbench.models.trouble(llms, self.work))
-        )
-        return Markup('{}<span title="{}">{} …</span>').format(
-            html.stop_stream(self.action), words, words
-        )
+        trouble = page.workbench.models.trouble(llms, self.work)
+        return f"{html.join_facts(share, doing, since, trouble)} …"
 
 
 @dataclass

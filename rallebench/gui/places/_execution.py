@@ -70,7 +70,9 @@ def stream_execution(
         going.needs = going.missing(page, (*chain.llms, *chain.retrievers))
         for news in lease.load_for(chain.llms, chain.retrievers, heavy=heavy):
             going.doing = news.message
-            yield Patch({"one-status": going.words(page, ())})
+            now = escape(going.sentence(page))
+            yield Patch({"one-status": going.words(page, ()), "one-doing": now})
+        yield Patch({"one-doing": _one.RUNNING})
         for piece in workbench.asking.execute_chain(chain, example.question, stream=True):
             if bench.running is not going:
                 return
@@ -80,10 +82,10 @@ def stream_execution(
                 yield Patch({f"gist-{piece.index}": "running …"})
             elif isinstance(piece, Delta):
                 written += piece.text
-                now = Markup('<h3 class="label">Now</h3><p class="ans" dir="auto">{}</p>').format(
-                    written
-                )
-                yield Patch({f"out-{piece.index}": now})
+                output = Markup(
+                    '<h3 class="label">Now</h3><p class="ans" dir="auto">{}</p>'
+                ).format(written)
+                yield Patch({f"out-{piece.index}": output})
             elif isinstance(piece, StepDone):
                 bench.steps[piece.index] = piece.step
                 bench.ran[piece.index] = chain.actions[piece.index]

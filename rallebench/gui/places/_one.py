@@ -36,6 +36,9 @@ def columns(bar: str, left: str, middle: str, right: str) -> Markup:
     )
 
 
+RUNNING = "The chain is running …"
+
+
 def status(mode: str, words: str = "") -> Markup:
     """Draw the mode switch on the left of the bar, with the status of this mode."""
     switch = html.segments(MODES, f"#/build/{mode}")
@@ -187,7 +190,7 @@ def result_html(page: Page, bench: Bench) -> Markup:
 def why_no_result(bench: Bench) -> str:
     """Say why there is no result yet."""
     if bench.running is not None and bench.episode is None:
-        return "The chain is running …"
+        return Markup('<span id="one-doing">{}</span>').format(RUNNING)
     if bench.is_stopped and bench.episode is None:
         return "Stopped before there was an answer. Run asks again."
     return "Run the chain to see its answer, and where it was lost."
