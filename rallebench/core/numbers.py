@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Union
 
 from rallebench.core.costs import CostTotal
 from rallebench.core.deciding import UNBOUNDED
@@ -63,33 +64,55 @@ def no_interval(n: int, clusters: ClusterCounts | None = None, *, timed: bool = 
     return TOO_FEW if min(n, clusters.n if clusters else n) < FEWEST else ALL_EQUAL
 
 
+Limits = tuple[Union[float, None], Union[float, None]]
+"""The lowest and the highest value of a mean; None without a bound."""
+
+
+def is_lopsided(mean: Estimate, bounds: Limits = (None, None)) -> bool:
+    """True if ± would mislead: the sides of the interval differ by more than a fifth, or ± would leave the ``bounds``.
+
+    >>> is_lopsided(Estimate(51.8, 45.5, 58.1)), is_lopsided(Estimate(0, 0, 2.2)), is_lopsided(Estimate(1))
+    (False, True, False)
+    """
+    value, low, high = mean.value, mean.low, mean.high
+    if value is None or low is None or high is None:
+        return False
+    half = (high - low) / 2
+    below, above = value - low, high - value
+    even = max(below, above) <= 1.2 * min(below, above) + 1e-9 * half
+    least, most = bounds
+    outside = (least is not None and value - half < least) or (
+        most is not None and value + half > most
+    )
+    return not even or outside
+
+
 def spread(
     mean: Estimate,
     write: Callable[[float], str],
-    bounds: tuple[float | None, float | None] = (None, None),
+    bounds: Limits = (None, None),
+    *,
+    ends: bool = False,
 ) -> str:
-    """The interval beside a mean; '' without an interval. The form is ± half-width, or both ends if the sides differ by
-    more than a fifth or ± would leave the ``bounds``. ``write``: a number in the unit of the mean.
+    """The interval beside a mean; '' without an interval. The form is ± half-width, or both ends if ± would mislead, see
+    ``is_lopsided``, or if ``ends``, because it would mislead at another mean of the same card or column. ``write``: a
+    number in the unit of the mean.
 
     >>> tenths = "{:.1f}".format
     >>> spread(Estimate(51.8, 45.5, 58.1), tenths), spread(Estimate(0, 0, 2.2), tenths)
     ('± 6.3', '(0.0–2.2)')
     >>> spread(Estimate(1.0, 0.4, 1.6), tenths, (0.5, None)), spread(Estimate(1), tenths)
     ('(0.4–1.6)', '')
+    >>> spread(Estimate(51.8, 45.5, 58.1), tenths, ends=True)
+    '(45.5–58.1)'
     """
     value, low, high = mean.value, mean.low, mean.high
     if value is None or low is None or high is None:
         return ""
-    half = (high - low) / 2
-    below, above = value - low, high - value
-    even = max(below, above) <= 1.2 * min(below, above) + 1e-9 * half
-    inside = (bounds[0] is None or value - half >= bounds[0]) and (
-        bounds[1] is None or value + half <= bounds[1]
-    )
-    if even and inside:
-        return f"± {write(half)}"
-    ends = [write(end).replace("-", "−") for end in (low, high)]
-    return f"({' to '.join(ends)})" if low < 0 else f"({'–'.join(ends)})"
+    if not ends and not is_lopsided(mean, bounds):
+        return f"± {write((high - low) / 2)}"
+    words = [write(end).replace("-", "−") for end in (low, high)]
+    return f"({' to '.join(words)})" if low < 0 else f"({'–'.join(words)})"
 
 
 def smallness(clusters: ClusterCounts | None, questions: int) -> str:

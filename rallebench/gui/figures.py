@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,14 @@ from markupsafe import Markup
 
 from rallebench.core.marks import Mark, marks_table
 from rallebench.core.memory import size
-from rallebench.core.numbers import as_estimate, no_interval, smallness, spread
+from rallebench.core.numbers import (
+    Limits,
+    as_estimate,
+    is_lopsided,
+    no_interval,
+    smallness,
+    spread,
+)
 from rallebench.core.report import ClusterCounts
 from rallebench.core.tables import Figure, Table
 from rallebench.gui.addresses import RunAddress
@@ -62,11 +69,22 @@ def duration(seconds: float | None) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else text(seconds, "duration")
 
 
-def percent(mean: Any, *, share: bool = True) -> Markup:
+LIMITS: Mapping[str, Limits] = {"fraction": (0.0, 1.0), "seconds": (0.0, None)}
+
+
+def needs_ends(means: Iterable[Any], unit: str = "fraction") -> bool:
+    """Return whether the intervals of a card or a column are written with both ends, because ± would mislead at one of
+    them.
+    """
+    limits = LIMITS.get(unit, (None, None))
+    return any(stats and is_lopsided(stats, limits) for stats in map(as_estimate, means))
+
+
+def percent(mean: Any, *, share: bool = True, ends: bool = False) -> Markup:
     """Render a mean with its 95 % interval: "51.8 % ± 6.3", or "0.0 % (0.0–2.2)" if ± would mislead; "–" if nothing
     was scored.
 
-    ``share``: the mean is a fraction from 0 to 1; otherwise it has its own unit.
+    ``share``: the mean is a fraction from 0 to 1; otherwise it has its own unit. ``ends``: see ``needs_ends``.
 
     >>> print(percent({"value": 0.0, "low": 0.0, "high": 0.022, "n": 222}))
     <span class="num">0.0<u>%</u><small>(0.0–2.2)</small></span>
@@ -78,7 +96,7 @@ def percent(mean: Any, *, share: bool = True) -> Markup:
         return number(None)
     if not share:
         return figure(text(stats.value))
-    beside = spread(stats, lambda part: f"{100 * part:.1f}", (0.0, 1.0))
+    beside = spread(stats, lambda part: f"{100 * part:.1f}", LIMITS["fraction"], ends=ends)
     return figure(f"{100 * stats.value:.1f}", "%", beside)
 
 
@@ -92,8 +110,9 @@ def doubt(mean: Any, clusters: ClusterCounts | None = None) -> str:
     return smallness(clusters, stats.n)
 
 
-def quantity(mean: Any, unit: str) -> Markup:
-    """Render a mean with its interval in its ``unit``: shares in percent, others like "0.16 s ± 0.02".
+def quantity(mean: Any, unit: str, *, ends: bool = False) -> Markup:
+    """Render a mean with its interval in its ``unit``: shares in percent, others like "0.16 s ± 0.02". ``ends``: see
+    ``needs_ends``.
 
     >>> print(quantity({"value": 0.1603, "low": 0.14, "high": 0.18, "n": 40}, "seconds"))
     <span class="num">0.16 s<small>± 0.02</small></span>
@@ -104,9 +123,10 @@ def quantity(mean: Any, unit: str) -> Markup:
     """
     stats = as_estimate(mean)
     if unit == "fraction" or stats is None or (value := stats.value) is None:
-        return percent(mean)
+        return percent(mean, ends=ends)
     if unit != "seconds":
-        return figure(text(value, "quantity"), more=spread(stats, lambda x: text(x, "quantity")))
+        more = spread(stats, lambda x: text(x, "quantity"), ends=ends)
+        return figure(text(value, "quantity"), more=more)
     words, short = duration(value), value < 10
 
     def write(part: float) -> str:
@@ -114,7 +134,7 @@ def quantity(mean: Any, unit: str) -> Markup:
             return f"{1000 * part:.0f}"
         return f"{part:.2f}" if words.endswith(" s") and short else duration(part)
 
-    beside = spread(stats, write, (0.0, None))
+    beside = spread(stats, write, LIMITS["seconds"], ends=ends)
     beside = {"± 0.00": "± less than 0.01", "± 0": "± less than 1"}.get(beside, beside)
     return figure(words, more=beside)
 
@@ -260,6 +280,13 @@ def table(value: Table, addresses: dict[str, str] | None = None) -> Markup:
     targets = [(addresses or {}).get(str(row[0]), "") for row in value.rows]
     means = [[as_estimate(row[j]) for row in value.rows] for j in range(len(columns))]
     shares = [all(m is None or abs(m.value or 0) <= 1 for m in column) for column in means]
+    styles = [
+        any(
+            needs_ends([row[j]], value.units.get(i) or ("fraction" if shares[j] else ""))
+            for i, row in enumerate(value.rows)
+        )
+        for j in range(len(columns))
+    ]
     for i, row in enumerate(value.rows):
         cells = []
         for j, (cell, column) in enumerate(zip(row, columns)):
@@ -268,7 +295,7 @@ def table(value: Table, addresses: dict[str, str] | None = None) -> Markup:
             if mean is not None and column.format == "delta":
                 content = gap(mean, unit)
             elif mean is not None and column.format in ("score", "percent"):
-                content = quantity(mean, unit)
+                content = quantity(mean, unit, ends=styles[j])
             elif column.format == "percent" and isinstance(cell, float):
                 content = number(100 * cell, unit="%")
             else:

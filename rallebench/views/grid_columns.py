@@ -106,6 +106,11 @@ class Series:
     bounds: Bounds
     is_assertion: bool = False
 
+    @property
+    def unit(self) -> str:
+        """The unit of its mean; "" for its own."""
+        return "fraction" if self.bounds == (0, 1) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class GridColumn:

@@ -166,6 +166,7 @@ def ranking(value: Ranking) -> Markup:
     variants, lines = value.result.variants, []
     name = value.result.metric or next(iter(value.metrics), "")
     share, replayed = experiment_groups.is_share(name), experiment_results.replayed_runs(value)
+    ends = share and figures.needs_ends(row.metrics.get(name) for row in variants)
     for i, row in enumerate(variants):
         run, mean = row.run, row.metrics.get(name)
         seconds = getattr(value.reports[run].metrics.get("seconds"), "value", None)
@@ -179,7 +180,9 @@ def ranking(value: Ranking) -> Markup:
             [
                 Markup("<small>{}</small>").format(i + 1),
                 html.link(plain_label(row.variant), RunAddress(run).href, "nm"),
-                figures.metrics_door(RunAddress(run).href, figures.percent(mean, share=share))
+                figures.metrics_door(
+                    RunAddress(run).href, figures.percent(mean, share=share, ends=ends)
+                )
                 if mean
                 else "–",
                 figures.interval_bar(mean) if mean and share else Markup(),

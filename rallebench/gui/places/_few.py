@@ -22,6 +22,7 @@ from rallebench.gui.frame import Page
 from rallebench.gui.patches import Download, Patch
 from rallebench.gui.places._bench import Bench, Execution, follow_other, meanwhile, window_bench
 from rallebench.gui.places._chain import KINDS, editor, hidden_fields, read_chain
+from rallebench.gui.places._few_export import export_rows
 from rallebench.gui.places._few_table import (
     DECIDED,
     LOOK,
@@ -29,7 +30,6 @@ from rallebench.gui.places._few_table import (
     VARIANT,
     Sheet,
     VariantGrid,
-    export_rows,
     score_key,
     sentence,
     table,

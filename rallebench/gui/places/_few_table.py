@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import product
@@ -159,6 +159,10 @@ class Sheet:
         scored = {qid: value for qid, value in values.items() if value is not None}
         return variants.mean_with_interval(scored, self.examples, series.bounds, self.largest)
 
+    def mean(self, chain: Chain) -> tuple[Estimate, Clusters]:
+        """Return the mean of a chain by the deciding metric, with its interval, and the articles."""
+        return variants.chain_mean(chain, self.examples, self.grid.cells, self.metric, self.largest)
+
     def against(self, chain: Chain) -> PairedComparison:
         """Compare a variant with the base."""
         return variants.compare_chains(
@@ -172,11 +176,34 @@ class Sheet:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Styles:
+    """Forms of the intervals in a row of means; see ``figures.needs_ends``. ``columns``: those of further columns, by
+    (text of the column, name of the series).
+    """
+
+    ends: bool
+    columns: Mapping[tuple[str, str], bool]
+
+
 def table(sheet: Sheet) -> Markup:
     """Draw variants × questions; only cells that differ from the base are tinted."""
     chains, body = list(enumerate(sheet.chains)), Markup()
+    means = [sheet.mean(chain) for chain in sheet.chains]
+    styles = Styles(
+        figures.needs_ends(mean for mean, _ in means),
+        {
+            (column.text, series.name): figures.needs_ends(
+                [sheet.column_mean(chain, column, series)[0] for chain in sheet.chains], series.unit
+            )
+            for column in sheet.grid.columns
+            for series in column.series
+        },
+    )
     heads = Markup().join(
-        Markup('<th scope="col" id="few-head-{}">{}</th>').format(i, head(sheet, chain, i))
+        Markup('<th scope="col" id="few-head-{}">{}</th>').format(
+            i, head(sheet, chain, i, means[i], styles)
+        )
         for i, chain in chains
     )
     for x in sheet.examples:
@@ -196,27 +223,6 @@ def table(sheet: Sheet) -> Markup:
     return html.copyable_table(drawn)
 
 
-def export_rows(sheet: Sheet) -> Iterator[list[object]]:
-    """Yield the heads of the grid, then a row for each question: its gold, and of every variant the whole answer, the
-    verdict and the scores. Scores are empty before the answer.
-    """
-    labels = [sheet.label(chain) for chain in sheet.chains]
-    series = [(column, own) for column in sheet.grid.columns for own in column.series]
-    parts = ["answer", "verdict", sheet.metric, *(own.label for _, own in series)]
-    heads = [f"{label}: {part}" for label in labels for part in parts]
-    yield ["id", "question", "gold", "gold pages", *heads]
-    for x in sheet.examples:
-        row: list[object] = [x.question.qid, x.question.text]
-        row += [list(accepted_answers(x.gold)), sorted(x.gold.pages)]
-        for chain in sheet.chains:
-            value = sheet.grid.cells.get(cell_key(chain, x))
-            row += [value.answer, value.kind, value.score(sheet.metric)] if value else [None] * 3
-            for column, own in series:
-                scores = sheet.scores(chain, x, column)
-                row.append(scores.values.get(own.name) if scores else None)
-        yield row
-
-
 def listed_columns(sheet: Sheet) -> Markup:
     """Draw the further columns, each with a button that removes it."""
     buttons = Markup().join(
@@ -228,15 +234,17 @@ def listed_columns(sheet: Sheet) -> Markup:
     return Markup('<div class="chips">{}</div>').format(buttons) if buttons else Markup()
 
 
-def column_means(sheet: Sheet, chain: Chain) -> Markup:
+def column_means(sheet: Sheet, chain: Chain, styles: Styles) -> Markup:
     """Draw the mean of every further column for a variant."""
     lines = Markup()
     for column in sheet.grid.columns:
         for series in column.series:
             mean, articles = sheet.column_mean(chain, column, series)
-            unit = "fraction" if series.bounds == (0, 1) else ""
+            ends = styles.columns[column.text, series.name]
             lines += Markup('<dt>{}</dt><dd title="{}">{}</dd>').format(
-                series.label, figures.doubt(mean, articles.counts), figures.quantity(mean, unit)
+                series.label,
+                figures.doubt(mean, articles.counts),
+                figures.quantity(mean, series.unit, ends=ends),
             )
     return Markup('<dl class="means">{}</dl>').format(lines) if lines else Markup()
 
@@ -256,12 +264,12 @@ def answer_scores(sheet: Sheet, chain: Chain, x: Example) -> Markup:
     return Markup('<small class="scores">{}</small>').format(parts) if parts else Markup()
 
 
-def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
+def head(
+    sheet: Sheet, chain: Chain, index: int, mean_of: tuple[Estimate, Clusters], styles: Styles
+) -> Markup:
     """Draw the name of a variant, its mean, and its difference from the base."""
     scored = variants.scores(chain, sheet.examples, sheet.grid.cells, sheet.metric).values()
-    mean, articles = variants.chain_mean(
-        chain, sheet.examples, sheet.grid.cells, sheet.metric, sheet.largest
-    )
+    mean, articles = mean_of
     counted = variants.count_note(sheet.metric, list(scored))
     name, more, beside = sheet.label(chain), Markup(), "compared with this"
     if index:
@@ -279,11 +287,11 @@ def head(sheet: Sheet, chain: Chain, index: int) -> Markup:
         name = f"{name}, as edited in Build"
     why = figures.doubt(mean, articles.counts)
     figure = Markup('<span title="{}">{}</span> <small>{}</small>').format(
-        why, figures.percent(mean), counted
+        why, figures.percent(mean, ends=styles.ends), counted
     )
     return Markup(
         '<span class="vn">{}<span class="gap"></span>{}</span><div class="vs">{}</div><small>{}</small>{}'
-    ).format(name, more, figure, beside, column_means(sheet, chain))
+    ).format(name, more, figure, beside, column_means(sheet, chain, styles))
 
 
 def difference(pair: PairedComparison) -> Markup:

@@ -62,24 +62,30 @@ def least_width(widths: Iterable[str]) -> int:
     return sum(pixels) + 14 * (len(pixels) + 1) + 62 + _SCROLL_BAR
 
 
-def cell(page: Page, row: RunSummary, name: str, column: RunColumn | None) -> Markup:
-    """Draw the cell of a run in a column."""
-    content, title = _content(page, row, name, column)
+def cell(
+    page: Page, row: RunSummary, name: str, column: RunColumn | None, ends: bool = False
+) -> Markup:
+    """Draw the cell of a run in a column. ``ends``: how its interval is written; see ``figures.needs_ends``."""
+    content, title = _content(page, row, name, column, ends)
     side = "n" if column is not None and column.is_number else ""
     return Markup('<span class="{}" data-column="{}" title="{}">{}</span>').format(
         side, name, title, content
     )
 
 
-def _content(page: Page, row: RunSummary, name: str, column: RunColumn | None) -> tuple[str, str]:
+def _content(
+    page: Page, row: RunSummary, name: str, column: RunColumn | None, ends: bool
+) -> tuple[str, str]:
     """Return the content of a cell and its tooltip."""
+    if name == "score":
+        return _score(row, ends), figures.doubt(row.mean)
     if name in _SPECIAL:
-        return _SPECIAL[name](page, row), figures.doubt(row.mean) if name == "score" else ""
+        return _SPECIAL[name](page, row), ""
     if column is None:
         return "", ""
     mean, value = row.metrics.get(name), column.value(row)
     if mean is not None and column.kind == "share":
-        return figures.percent(mean), figures.doubt(mean)
+        return figures.percent(mean, ends=ends), figures.doubt(mean)
     if column.is_number:
         return number_text(column, value), ""
     return Markup('<span class="cell-text">{}</span>').format(value or "–"), str(value or "")
@@ -149,8 +155,8 @@ def question_count(row: RunSummary) -> str:
     )
 
 
-def _score(page: Page, row: RunSummary) -> Markup:
-    score = figures.percent(row.mean) if row.mean else "–"
+def _score(row: RunSummary, ends: bool) -> Markup:
+    score = figures.percent(row.mean, ends=ends) if row.mean else "–"
     return Markup("{}<small>{}</small>").format(score, run_views.label(row.metric))
 
 
@@ -175,7 +181,6 @@ def _difference(page: Page, row: RunSummary) -> str:
 _SPECIAL: Mapping[str, Callable[[Page, RunSummary], str]] = {
     "name": name_cell,
     "dataset": _dataset,
-    "score": _score,
     "interval": _interval,
     "lost": lambda page, row: lost_bar(page, row.name),
     "price": _price,

@@ -187,7 +187,9 @@ def duel(
     the memory of its models and indexes.
     """
     lines, cell = [], Markup('<span class="nowrap" title="{}">{}</span>')
-    for row, mean, cost in zip(both, compared.runs.cells[compared.metric], costs):
+    means = compared.runs.cells[compared.metric]
+    ends = figures.needs_ends(means, compared.unit)
+    for row, mean, cost in zip(both, means, costs):
         bar = figures.interval_bar(mean) if compared.unit == "fraction" else Markup()
         tokens = "–" if cost.tokens is None else f"{cost.tokens:,.0f}"
         memory = "–" if cost.memory is None else figures.amount(cost.memory)
@@ -195,7 +197,7 @@ def duel(
         lines.append(
             [
                 html.link(row.title, RunAddress(row.name).href, "nm"),
-                figures.quantity(mean, compared.unit),
+                figures.quantity(mean, compared.unit, ends=ends),
                 bar,
                 cell.format(why, figures.duration(cost.seconds)),
                 cell.format("Sent and written, a question", tokens),
@@ -369,12 +371,12 @@ def ranking_rows(compared: Comparison, titles: Mapping[str, str]) -> Markup:
     base = compared.sides[0].name
     cells = list(zip((side.name for side in compared.sides), compared.cells[compared.metric]))
     cells.sort(key=lambda cell: cell[1].value or 0.0, reverse=up is not False)
-    lines = []
+    lines, ends = [], figures.needs_ends([mean for _, mean in cells], unit)
     for name, mean in cells:
         bar = figures.interval_bar(mean) if unit == "fraction" else Markup()
         line: list[str] = [
             html.link(titles[name], RunAddress(name).href, "nm"),
-            figures.quantity(mean, unit),
+            figures.quantity(mean, unit, ends=ends),
             bar,
         ]
         if (pair := compared.against.get(name)) is None:

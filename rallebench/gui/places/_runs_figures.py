@@ -35,15 +35,21 @@ several questions are asked side by side."
 
 
 def tiles(page: Page, run: OpenRun, report: RunReport) -> Markup:
-    boxes = Markup()
-    for tile in run_views.tiles(report, run.chain):
+    boxes, own = Markup(), run_views.tiles(report, run.chain)
+    mean_time = run_views.mean_seconds(report)
+    ends = any(figures.needs_ends([tile.mean], tile.unit) for tile in own)
+    ends = ends or figures.needs_ends([mean_time], "seconds")
+    for tile in own:
         n, below = tile.mean.n, shorten(tile.about, 60, placeholder=" …")
         if tile.label == "EM":
             below = f"{round((tile.mean.value or 0) * n):,} of {n:,} right"
-        boxes += _tile(tile.label, figures.quantity(tile.mean, tile.unit), below, tile.about)
-    if mean := run_views.mean_seconds(report):
+        boxes += _tile(
+            tile.label, figures.quantity(tile.mean, tile.unit, ends=ends), below, tile.about
+        )
+    if mean_time:
         whole = f"{numbers.text(report.seconds or 0, 'duration')} on the clock"
-        boxes += _tile("Time a question", figures.quantity(mean, "seconds"), whole, CLOCK)
+        took = figures.quantity(mean_time, "seconds", ends=ends)
+        boxes += _tile("Time a question", took, whole, CLOCK)
     boxes += _tile("Price", *price_figure(page, report))
     few = smallness(report.clusters, report.n_done)
     return Markup('<div class="tiles">{}</div>{}').format(boxes, html.note(few) if few else "")
@@ -72,18 +78,21 @@ def metrics(page: Page, run: OpenRun) -> Markup:
     if report is None:
         return html.empty("The run is not scored yet.")
     printed, lines = run_views.printed_metrics(report, run.chain), []
-    for name, mean in {
+    means = {
         **{name: result.estimate for name, result in report.own.items()},
         **printed.means,
-    }.items():
-        unit, interval = run_views.metric_unit(report, name), "–"
+    }
+    units = {name: run_views.metric_unit(report, name) for name in means}
+    ends = any(figures.needs_ends([mean], units[name]) for name, mean in means.items())
+    for name, mean in means.items():
+        unit, interval = units[name], "–"
         if unit == "fraction" and mean.low is not None and mean.high is not None:
             interval = f"{100 * mean.low:.1f} to {100 * mean.high:.1f}"
         about = Markup("<small>{}</small>").format(run_views.definition(report, name))
         title = Markup('<b class="nm" title="{}">{}</b>{}').format(
             name, run_views.label(name), about
         )
-        figure = figures.quantity(mean, unit)
+        figure = figures.quantity(mean, unit, ends=ends)
         lines.append([title, figure, interval, f"{mean.n:,}"])
     known = run_views.cards(report).items()
     cards = Markup().join(

@@ -13,7 +13,7 @@ from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.list_columns import find_column
 from rallebench.core.numbers import plural
 from rallebench.core.run_results import RunSummary
-from rallebench.gui import html, jobs, lists, panels
+from rallebench.gui import figures, html, jobs, lists, panels
 from rallebench.gui.addresses import ComparisonAddress, RunAddress
 from rallebench.gui.events import Event, Rows, RowWindow
 from rallebench.gui.frame import Page
@@ -247,12 +247,14 @@ def _shown_rows(page: Page, event: Event) -> Sequence[RunSummary]:
 def run_rows(page: Page, request: RowWindow) -> Rows:
     state = request.read(ListState)
     visible = shown_columns(page, state)
-    entries = list_entries(LIST.arrange(page, state), state)[request.part]
+    arranged = LIST.arrange(page, state)
+    ends = figures.needs_ends(row.mean for row in arranged)
+    entries = list_entries(arranged, state)[request.part]
     return Rows(
         [
             (f"group {entry.name}", group_row(page, entry, visible))
             if isinstance(entry, RunGroup)
-            else (entry.name, run_row(page, entry, visible))
+            else (entry.name, run_row(page, entry, visible, ends))
             for entry in entries
         ]
     )
@@ -280,7 +282,12 @@ def group_row(
     )
 
 
-def run_row(page: Page, row: RunSummary, visible: Sequence[tuple[str, RunColumn | None]]) -> Markup:
+def run_row(
+    page: Page,
+    row: RunSummary,
+    visible: Sequence[tuple[str, RunColumn | None]],
+    ends: bool,
+) -> Markup:
     place = RunAddress(row.name).href
     if row.problem:
         gone = html.menu(delete_button(row), label=f"More for {row.title}")
@@ -291,7 +298,7 @@ def run_row(page: Page, row: RunSummary, visible: Sequence[tuple[str, RunColumn 
     tick = Markup('<input type="checkbox" value="{}" aria-label="Choose {} to compare">').format(
         row.name, row.title
     )
-    drawn = Markup().join(cells.cell(page, row, name, column) for name, column in visible)
+    drawn = Markup().join(cells.cell(page, row, name, column, ends) for name, column in visible)
     menu = run_menu(row, html.link("Open", place, ""))
     return Markup('<div class="runrow" data-href="{}">{}{}<span>{}</span></div>').format(
         place, tick, drawn, menu

@@ -295,12 +295,13 @@ def _table(page: Page, state: ListState) -> Markup:
         ("difference", "Compared with"),
         ("changed", ""),
     )
+    ends = figures.needs_ends(group.mean for group in finished_rows(page) if group.share)
     return lists.table(
         DONE,
         page,
         state,
         heads,
-        partial(_line, page),
+        partial(_line, page, ends),
         kind="x-done",
         address=lambda group: ExperimentAddress(group.name).href,
     )
@@ -311,7 +312,7 @@ def finished_rows(page: Page) -> list[ExperimentRow]:
     return [group for group in groups.groups(page.workspace) if group.name not in going]
 
 
-def _line(page: Page, group: ExperimentRow) -> list[str]:
+def _line(page: Page, ends: bool, group: ExperimentRow) -> list[str]:
     title, about = group.title, group.about
     if group.problem:
         return [
@@ -329,7 +330,7 @@ def _line(page: Page, group: ExperimentRow) -> list[str]:
         mean = bar = Markup()
         if group.mean:
             label = Markup("<small>{}</small>").format(groups.metric_label(group.metric))
-            mean = figures.percent(group.mean, share=group.share) + label
+            mean = figures.percent(group.mean, share=group.share, ends=ends) + label
             bar = figures.interval_bar(group.mean) if group.share else Markup()
         winner = (
             Markup("No winner<small>{}</small>").format(group.open)
