@@ -183,18 +183,18 @@ def read_gold(record: Json, where: str, rank_keys: Sequence[str] = (PAGE_KEY,)) 
     """
     elements = read_output(record, where)
     listed = [read_provenance(element, where) for element in elements]
-    for item in (item for group in listed for item in group):
+    for item in chain(*listed):
         _check_grade(item, where)
     items = [[item for item in group if read_grade(item) > 0] for group in listed]
     sets = [{provenance_id(item, rank_keys, where) for item in group} - {""} for group in items]
     titles: dict[str, str] = {}
-    for item in (item for group in items for item in group):
+    for item in chain(*items):
         if page := provenance_id(item, (PAGE_KEY,), where):
             titles[page] = titles.get(page) or str(item.get("title") or "").strip()
     passages = [set(map(read_passage_id, group)) - {""} for group in items]
     grades = {
         provenance_id(item, (PAGE_KEY,), where): read_grade(item)
-        for item in (item for group in listed for item in group)
+        for item in chain(*listed)
         if isinstance(item.get("relevance"), (int, float))
     }
     return Gold(
@@ -261,12 +261,13 @@ def read_unanswerable(record: Json, where: str) -> bool:
         raise BadFileError(
             f"{where} has an {UNANSWERABLE!r} that is {_kind(value)}, not true or false."
         )
-    answers = (*read_answers(record, where), *chain(*_read_required(record, where)))
-    if value and answers:
+    if not value:
+        return False
+    if answers := (*read_answers(record, where), *chain(*_read_required(record, where))):
         raise BadFileError(
             f"{where} is unanswerable, but accepts the answer {answers[0][:60]!r}; remove one of the two."
         )
-    return bool(value)
+    return True
 
 
 def _check_grade(item: Json, where: str) -> None:

@@ -100,9 +100,9 @@ def _questions(
     answers = chain is None or chain.produces_answer
     # scored at the end of the run
     unscored = answers and run.state().state != "done" and "em" in stored_metrics(run)
-    listed = []
+    listed, where = [], str(run.questions_file)
     for qid, record in _records(path, version[-2:]).items():
-        head, gold = heads.get(qid), read_gold(record, str(run.questions_file))
+        head, gold = heads.get(qid), read_gold(record, where)
         stage = stages.get(qid, "") if head else TODO
         error, answer = (head.error, head.answer) if head else ("", "")
         em = right.get(qid)
