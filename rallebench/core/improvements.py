@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from rallebench.core.experiment_reports import ExperimentReport, SuiteReport
 from rallebench.core.json_values import JsonObject, JsonValue, object_json
 from rallebench.core.numbers import plural
 from rallebench.core.strict_numbers import Count, Flag, Number
 from rallebench.core.tables import ALL_EQUAL
+from rallebench.core.types import Json
 
 IMPROVEMENT = "improvement"
 """Its key in the report of the experiment."""
@@ -79,9 +81,14 @@ class Improvement:
         derived: dict[str, JsonValue] = {"confirmed": self.confirmed, "sentence": str(self)}
         return {**derived, **object_json(asdict(self))}
 
-    @classmethod
-    def from_json(cls, value: object, *, path: Path, mend: str) -> Improvement:
-        """Read its entry in the report ``path``. Raises BadFileError."""
-        from rallebench.core.own_files import parse
 
-        return parse(value, cls, path, mend)
+def find_improvement(report: ExperimentReport | None) -> Improvement | None:
+    """Return the outcome of an improvement; None for any other experiment, or before its end. Raises BadFileError."""
+    if not isinstance(report, SuiteReport) or IMPROVEMENT not in report.data:
+        return None
+    from rallebench.core.own_files import parse
+    from rallebench.core.stored_experiments import MEND
+
+    value: Json = report.data[IMPROVEMENT]
+    stored = {key: item for key, item in value.items() if key not in ("confirmed", "sentence")}
+    return parse(stored, Improvement, Path(report.folder) / "report.json", MEND)

@@ -19,7 +19,7 @@ from rallebench.core.types import Chain, Json, digest
 from rallebench.corpora.chunking import PRESETS
 from rallebench.encoders.references import encoders
 from rallebench.engine.experiment_store import ExperimentStore
-from rallebench.experiments import SUITES
+from rallebench.experiments import EXPERIMENTS, SUITES
 from rallebench.experiments.benchmarks import benchmarks
 from rallebench.experiments.sweeps import GENERATION, factor
 from rallebench.experiments.tradeoff.running import search_settings as search_settings
@@ -30,6 +30,7 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS = "prompts/variants"
 """Folder of a workspace with the prompts that sweeps vary, one file each, so that a sweep can be continued."""
+IMPROVE = "improve"
 Choice = tuple[str, str]
 """(value, its label)."""
 
@@ -244,6 +245,16 @@ def suite_about(name: str) -> tuple[str, bool, Mapping[str, Setting]]:
     return line(entry.listing), bool(entry.traits.get("asks", True)), entry.form
 
 
+def settings_form(name: str) -> Mapping[str, Setting]:
+    """Return the settings of a published benchmark, or of an improvement those without a field of their own. Raises
+    NotFoundError.
+    """
+    if name != IMPROVE:
+        return SUITES.entry(name).form
+    form = EXPERIMENTS.entry(IMPROVE).form
+    return {key: setting for key, setting in form.items() if key not in ("dataset", "metric")}
+
+
 def suite_sets(workspace: WorkspaceFolder, suite: str, data: str) -> list[str]:
     """Return the sets that a published benchmark finds in a folder; none if ``data`` is not a folder."""
     inside = SUITES.entry(suite).traits.get("sets")
@@ -326,8 +337,8 @@ def stored_variation(settings: Json) -> Variation:
 
 
 def form_values(suite: str, settings: Json) -> dict[str, TypedValue]:
-    """Return the settings of a stored benchmark as form values."""
-    known = SUITES.entry(suite).form
+    """Return the settings of a stored benchmark or improvement as form values."""
+    known = settings_form(suite)
     return {
         name: ("on" if value else "") if known[name].kind is bool else str(value)
         for name, value in settings.items()

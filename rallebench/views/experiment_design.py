@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,10 +13,10 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import DEFAULT_DATASET, STARTER_INDEXES
-from rallebench.core.types import Chain
+from rallebench.core.types import Chain, Json
 from rallebench.experiments import SUITES
 from rallebench.views import designs, experiment_requests, run_requests
-from rallebench.views.designs import TypedValue
+from rallebench.views.designs import IMPROVE, TypedValue
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
 from rallebench.workspace.paths import WorkspaceFolder
@@ -58,6 +58,11 @@ class Design:
     folder: str = ""
     auto: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
     searched: tuple[str, ...] = ()
+
+    @property
+    def form_name(self) -> str:
+        """The key of the typed settings: the benchmark, or the kind of an improvement."""
+        return IMPROVE if self.kind == IMPROVE else self.suite
 
     @property
     def shape(self) -> str:
@@ -120,6 +125,13 @@ def build_request(
             seed=seed,
             allow_python=allow_python,
         )
+    if design.kind == IMPROVE:
+        known = designs.settings_form(IMPROVE)
+        own = {"dataset": design.dataset, "metric": design.metric}
+        values = _parse_values(known, typed_settings(design))
+        return experiment_requests.improve_request(
+            workspace, name, chain, {**values, **own}, llm=design.llm, limit=limit, seed=seed
+        )
     if design.kind == "tradeoff":
         if not design.indexes:
             raise UsageError("Choose at least one index.")
@@ -156,19 +168,25 @@ def take(workspace: WorkspaceFolder, design: Design, name: str) -> None:
     design.limit = "" if stored.limit is None else str(stored.limit)
     design.seed, design.llm, design.name = str(stored.seed), stored.llm, ""
     design.dataset = str(settings.get("dataset") or design.dataset)
+    if "metric" in settings:
+        design.metric = str(settings["metric"])
     if design.kind == "sweep":
         varied = designs.stored_variation(settings)
         design.prompts = dict(varied.prompts)
         design.vary = {field: list(values) for field, values in varied.values.items()}
         typed = [field for field in design.vary if not field.endswith("template")]
         design.own = {field: list(design.vary[field]) for field in typed}
-        design.strategy, design.metric = str(settings["strategy"]), str(settings["metric"])
+        design.strategy = str(settings["strategy"])
         saved = varied.chain.name in workspace.chain_paths()
         design.chain = varied.chain.name if saved else ""
         design.searched = varied.chain.retrievers
     elif design.kind == "suite":
         design.suite = stored.kind
         design.settings[stored.kind] = designs.form_values(stored.kind, settings)
+    elif design.kind == IMPROVE:
+        chain = designs.base_chain(settings)
+        design.chain = chain.name if chain.name in workspace.chain_paths() else ""
+        design.settings[IMPROVE] = designs.form_values(IMPROVE, settings)
     elif design.kind == "tradeoff":
         design.indexes, design.k = list(settings["indexes"]), str(settings["k"])
         design.searched = tuple(design.indexes)
@@ -209,10 +227,10 @@ def _files(workspace: WorkspaceFolder, design: Design) -> list[Any]:
 
 
 def typed_settings(design: Design) -> Mapping[str, TypedValue]:
-    """Return the benchmark's settings as typed; for a new design, only its ticked boxes."""
-    _, _, known = designs.suite_about(design.suite)
+    """Return the settings as typed; for a new design, only its ticked boxes."""
+    known = designs.settings_form(design.form_name)
     boxes = {n: "on" for n, s in known.items() if s.kind is bool and s.default}
-    return design.settings.get(design.suite, boxes)
+    return design.settings.get(design.form_name, boxes)
 
 
 def _parse_values(
@@ -251,41 +269,87 @@ def command(
 ) -> str:
     """Return the equivalent command; '' for a folder of chains, and for a chain not saved under its name.
 
-    ``max_usd``: the spending limit; ``repeats``: of each question of a suite.
+    ``max_usd``: the spending limit; ``repeats``: of each question.
     """
-    settings, verb = request.settings, request.kind
-    words = ["--workspace", str(request.workspace.path), "--name", request.name]
-    if verb == "baselines":
-        words = [str(settings["run"]), *words[:2]]
-        words += ["--long-context"] if settings.get("long_context") else []
-    elif verb == "sweep":
-        chain = chain_from_json(settings["chain"])
-        if chain.name not in request.workspace.chain_paths():
-            return ""
-        if request.workspace.chain(chain.name).actions != chain.actions:
-            return ""
-        words += ["--chain", chain.name, "--dataset", settings["dataset"]]
-        words += ["--strategy", settings["strategy"], "--seed", str(request.seed)]
-        words += ["--metric", settings["metric"]] if settings["metric"] else []
-        words += [word for text in settings["vary"] for word in ("--vary", text)]
-    elif verb == "tradeoff":
-        names = (f"({name})" if "," in name else name for name in settings["indexes"])
-        words += ["--index", ",".join(names), "--dataset", settings["dataset"]]
-        words += ["-k", str(settings["k"])]
-        for name, values in settings["sweep"].items():
-            words += ["--knob", f"{name}={','.join(values)}"]
-    elif verb in SUITES:
-        known = SUITES.entry(verb).form
-        changed = {n: v for n, v in settings.items() if n in known and v != known[n].default}
-        words = [verb, *words, *(["--llm", request.llm] if request.llm else [])]
-        for name, value in changed.items():
+    settings, kind = request.settings, request.kind
+    verb = "suite" if kind in SUITES else kind
+    own = _WORDS[verb](request) if verb in _WORDS else []
+    if not own:
+        return ""
+    words = [verb, *own, "--workspace", str(request.workspace.path)]
+    words += ["--name", request.name] if verb != "baselines" else []
+    part = "--sample" if settings.get("sampled") else "--limit"
+    words += [part, str(request.limit)] if request.limit and verb != "baselines" else []
+    if verb != "tradeoff":
+        words += ["--max-usd", max_usd] if max_usd else []
+        words += ["--repeats", repeats] if repeats not in ("", "1") else []
+    return shlex.join(["python", "-m", "rallebench", *words])
+
+
+Request = ExperimentRequest[WorkspaceFolder]
+
+
+def _of_baselines(request: Request) -> list[str]:
+    long = ["--long-context"] if request.settings.get("long_context") else []
+    return [str(request.settings["run"]), *long]
+
+
+def _of_chain(request: Request) -> tuple[str, list[str]]:
+    """Return the chain and the words on its questions; ('', []) for a chain not saved under its name."""
+    settings, known = request.settings, request.workspace.chain_paths()
+    chain = chain_from_json(settings["chain"])
+    if chain.name not in known or request.workspace.chain(chain.name).actions != chain.actions:
+        return "", []
+    words = ["--dataset", settings["dataset"], "--seed", str(request.seed)]
+    return chain.name, words + (["--metric", settings["metric"]] if settings["metric"] else [])
+
+
+def _of_sweep(request: Request) -> list[str]:
+    chain, words = _of_chain(request)
+    if not chain:
+        return []
+    words = ["--chain", chain, *words, "--strategy", request.settings["strategy"]]
+    return words + [word for text in request.settings["vary"] for word in ("--vary", text)]
+
+
+def _of_improvement(request: Request) -> list[str]:
+    chain, words = _of_chain(request)
+    if not chain:
+        return []
+    words = [chain, *words, *(["--model", request.llm] if request.llm else [])]
+    return words + _changed_settings(designs.settings_form(IMPROVE), request.settings)
+
+
+def _of_tradeoff(request: Request) -> list[str]:
+    settings = request.settings
+    names = (f"({name})" if "," in name else name for name in settings["indexes"])
+    words = ["--index", ",".join(names), "--dataset", settings["dataset"], "-k", str(settings["k"])]
+    for name, values in settings["sweep"].items():
+        words += ["--knob", f"{name}={','.join(values)}"]
+    return words
+
+
+def _of_suite(request: Request) -> list[str]:
+    llm = ["--llm", request.llm] if request.llm else []
+    known = designs.settings_form(request.kind)
+    return [request.kind, *llm, *_changed_settings(known, request.settings)]
+
+
+def _changed_settings(known: Mapping[str, Setting], settings: Json) -> list[str]:
+    """Return ``--set`` for every setting that is not the default."""
+    words = []
+    for name, value in settings.items():
+        if name in known and value != known[name].default:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             words += ["--set", f"{name}={text}"]
-        verb = "suite"
-    else:
-        return ""
-    part = "--sample" if settings.get("sampled") else "--limit"
-    words += [part, str(request.limit)] if request.limit else []
-    words += ["--max-usd", max_usd] if max_usd and verb in ("sweep", "suite") else []
-    words += ["--repeats", repeats] if repeats not in ("", "1") and verb == "suite" else []
-    return shlex.join(["python", "-m", "rallebench", verb, *words])
+    return words
+
+
+_WORDS: Mapping[str, Callable[[Request], list[str]]] = {
+    "baselines": _of_baselines,
+    "sweep": _of_sweep,
+    "suite": _of_suite,
+    "tradeoff": _of_tradeoff,
+    IMPROVE: _of_improvement,
+}
+"""Verb → the words of its own; [] if there is no equivalent command."""

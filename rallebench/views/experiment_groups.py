@@ -21,6 +21,7 @@ from rallebench.core.experiment_reports import (
     VariantResult,
 )
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.improvements import Improvement, find_improvement
 from rallebench.core.list_columns import ListColumn
 from rallebench.core.numbers import FEW, LEVEL, plural
 from rallebench.core.report import Estimate
@@ -32,14 +33,25 @@ from rallebench.experiments import BUILDERS, EXPERIMENTS, SUITES
 from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import sweep_variants
 from rallebench.metrics import metric
-from rallebench.views.designs import base_chain, benchmark_name, benchmark_title, suite_part
+from rallebench.views.designs import (
+    IMPROVE,
+    base_chain,
+    benchmark_name,
+    benchmark_title,
+    suite_part,
+)
 from rallebench.views.experiment_requests import suite_name
 from rallebench.views.library import join_names
 from rallebench.workspace.paths import WorkspaceFolder
 
 DECIDING = (*OF_ANSWERS, "Rprec", "all_rate", "acc", "right", "truthfulness", "rouge-L", "bleu-avg")
 """Metrics of published benchmarks that can rank their parts."""
-NAMED = {"tradeoff": "Index trade-off", "baselines": "Baselines", "batch": "Folder of chains"}
+NAMED = {
+    "tradeoff": "Index trade-off",
+    "baselines": "Baselines",
+    "batch": "Folder of chains",
+    IMPROVE: "Improvement",
+}
 ALMOST = 0.99
 """The fastest index wins if it reaches this share of the best recall."""
 
@@ -113,6 +125,8 @@ def _experiment_row(stored: StoredExperiment, folder: Path) -> ExperimentRow:
     if isinstance(report, BaselinesReport):
         return _with_baselines(line, report)
     if isinstance(report, SuiteReport):
+        if outcome := find_improvement(report):
+            return _with_improvement(line, report, outcome)
         return _with_parts(line, report, stored.kind)
     return line
 
@@ -138,6 +152,8 @@ def experiment_title(stored: StoredExperiment) -> str:
         return f"Sweep of {join_names(dict.fromkeys(names))}"
     if stored.kind in NAMED:
         of = settings.get("run") or settings.get("title") or ""
+        if stored.kind == IMPROVE:
+            of = base_chain(settings).name
         return f"{NAMED[stored.kind]}{f' of {of}' if of else ''}"
     title, part = benchmark_title(benchmark_name(stored.kind)), suite_part(stored.kind)
     return f"{title}, {part}" if part else title
@@ -308,6 +324,24 @@ def _with_baselines(line: ExperimentRow, report: BaselinesReport) -> ExperimentR
     others = [(LABELS.get(c, c), row[c].value) for c in row if c != "run"]
     beside = ", ".join(f"{label} {100 * v:.1f} %" for label, v in others if v is not None)
     return replace(line, mean=row["run"], metric=name, beside=beside)
+
+
+def _with_improvement(
+    line: ExperimentRow, report: SuiteReport, outcome: Improvement
+) -> ExperimentRow:
+    """Add the mean of the best variant on the unseen articles, and its difference from the chain there."""
+    means = {part.run: part.metrics.get(outcome.metric) for part in report.parts}
+    return replace(
+        line,
+        winner=outcome.variant if outcome.confirmed else "",
+        open="" if outcome.confirmed else "not confirmed",
+        mean=means.get(outcome.runs[-1]) if outcome.runs else None,
+        metric=outcome.label,
+        share=outcome.is_share,
+        beside="the chain on unseen articles" if outcome.runs else "",
+        difference=outcome.difference,
+        sure=outcome.confirmed,
+    )
 
 
 def _with_parts(line: ExperimentRow, report: SuiteReport, kind: str) -> ExperimentRow:

@@ -25,11 +25,12 @@ from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, open_sweep
 from rallebench.experiments.sweeps.running import sweep_settings, sweep_variants
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
+from rallebench.views.designs import IMPROVE
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import Costs, index_costs
 from rallebench.workspace.paths import WorkspaceFolder
 
-BASELINES, IMPROVE, LONGEST_NAME = "baselines", "improve", 60
+BASELINES, LONGEST_NAME = "baselines", 60
 
 
 # sweeps

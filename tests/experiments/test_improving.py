@@ -26,8 +26,9 @@ from rallebench.analysis import paired
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.events import Operation, complete
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.experiments import Report
-from rallebench.core.improvements import Improvement
+from rallebench.core.improvements import Improvement, find_improvement
 from rallebench.core.runs import RunRequest, RunResult
 from rallebench.core.types import Chain, Episode, Example, Gold, Outcome, Passage, Question
 from rallebench.engine.clusters import find_clusters
@@ -239,10 +240,9 @@ def play(
 
 
 def outcome(report: Report) -> Improvement:
-    value = {
-        k: v for k, v in report.data["improvement"].items() if k not in ("confirmed", "sentence")
-    }
-    return Improvement.from_json(value, path=Path("report.json"), mend="")
+    value = find_improvement(SuiteReport(data=report.data))
+    assert value is not None
+    return value
 
 
 def test_a_planted_better_prompt_is_found_and_confirmed(template_workspace: Path) -> None:

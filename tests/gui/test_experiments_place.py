@@ -11,6 +11,7 @@ import pytest
 from page_views import refused, stored_noise, text_of, texts, view_of
 from paying import paid_model
 from small_suites import small_suites
+from small_workspace import add_llm, record, write_lines
 
 from rallebench.core.errors import BadFileError, NotFoundError, UsageError
 from rallebench.core.report import Estimate
@@ -513,6 +514,46 @@ def test_errors_are_labelled_in_a_drawer_and_counted_by_the_next_run(page: Page)
     page.call("experiments.save_labels", labels)
     assert file.read_text().splitlines()[1] == f",q1,concept confusion,{row}"
     assert page.session("w").state(Design).settings["rgb-noise"]["labels"] == str(file)
+
+
+LANDS = [record(f"q{i}", f"Which town rules land{i}?", f"Town{i}", f"page{i}") for i in range(60)]
+
+
+def test_a_chain_is_improved_with_its_proof_and_stays_as_it_is(page: Page) -> None:
+    folder = page.workspace.path
+    write_lines(folder / "datasets" / "lands.jsonl", LANDS)
+    replies = {rf"(?s)few words.*land{i}\?": f"Town{i}" for i in range(60)}
+    add_llm(folder, "towns", replies=replies, default="nowhere")
+    drawn = view_of(page, "experiments/list?kind=improve")
+    assert "Improve a chain" in drawn and 'name="s:budget"' in drawn and 'name="s:writer"' in drawn
+    fields = {
+        "chain": "closed",
+        "dataset": "lands",
+        "llm": "towns",
+        "shown": "improve",
+        "s:budget": "400",
+        "s:rewordings": "on",
+        "s:examples": "2",
+        "name": "better",
+    }
+    plan = texts(page.call("experiments.change", fields).html["x-plan"])
+    assert "180 questions" in plan and "none local model" in plan and "--set budget=400" in plan
+    assert "improve closed" in plan and "--model towns" in plan
+    page.call("experiments.change", {**fields, "s:budget": "10"})
+    few = texts(page.call("experiments.change", {**fields, "s:budget": "10"}).html["x-plan"])
+    assert "The budget of 10 questions is too small" in few
+    page.call("experiments.run", fields)
+    wait_for_jobs(page)
+    line = text_of(page, "experiments/list").partition("Done")[2]
+    assert "Improvement of closed" in line and "prompt brief" in line and "unseen articles" in line
+    one = view_of(page, "experiments/one?id=better")
+    assert "Confirmed on 24 unseen articles: +100.0 points" in texts(one)
+    assert "is saved as the chain better; closed stays as it is" in texts(one)
+    assert "Use the variant in Build" in one and "Compare both on the unseen articles" in one
+    assert page.workspace.chain("better").actions != page.workspace.chain("closed").actions
+    page.call("experiments.again", {"id": "better"})
+    again = view_of(page, "experiments/list?kind=improve")
+    assert 'value="400"' in again and '<option value="closed" selected>' in again
 
 
 @pytest.mark.slow

@@ -147,5 +147,5 @@ class Contest:
             "Intervals are not corrected for the number of variants."
         )
         counts = (Column("rounds", "count"), Column("questions", "count"))
-        heads = ("variant", *counts, "chain", "variant's", Column("difference", "delta"))
+        heads = ("variant", *counts, "the chain", "with it", Column("difference", "delta"))
         return Table(f"Variants by {self.metric_label}", heads, tuple(rows), note=note)

@@ -28,6 +28,10 @@ KINDS = {
         "Published benchmark",
         "Run the benchmark of a paper, beside the table that it prints.",
     ),
+    "improve": (
+        "Improve a chain",
+        "Find a better prompt, k or index, and prove it on articles that no variant has seen.",
+    ),
     "tradeoff": ("Index trade-off", "Compare indexes by recall, speed, memory and disk."),
     "baselines": (
         "Baselines",
@@ -104,13 +108,13 @@ def read(page: Page, event: Event) -> Design:
             if value := event.text(f"own:{name}"):
                 design.own.setdefault(name, []).append(value)
                 design.vary[name].append(value)
-    elif design.kind == "suite":
+    elif design.kind in ("suite", "improve"):
         own = {key[2:]: typed_value(event, key) for key in event.data if key.startswith("s:")}
-        if own and event.text("shown") == design.suite:
-            _, _, known = designs.suite_about(design.suite)
+        if own and event.text("shown") == design.form_name:
+            known = designs.settings_form(design.form_name)
             boxes = {n: "on" if n in own else "" for n, s in known.items() if s.kind is bool}
             lists = {n: own.get(n, "") for n, s in known.items() if s.many}
-            design.settings[design.suite] = {**own, **boxes, **lists}
+            design.settings[design.form_name] = {**own, **boxes, **lists}
     elif design.kind == "tradeoff":
         design.indexes = event.many("indexes")
         design.knobs = {
@@ -149,7 +153,7 @@ def cards(chosen: str) -> Markup:
 
 def steps(page: Page, event: Event, design: Design) -> Markup:
     drawn, searched = Markup(), tuple(design.indexes) if design.kind == "tradeoff" else ()
-    if design.kind == "sweep":
+    if design.kind in ("sweep", "improve"):
         searched = varied_chain(page, event, design).retrievers
     experiment_design.fit_dataset(page.workspace, design, searched)
     parts = [step for step in _STEPS[design.kind](page, event, design) if step[1]]
@@ -168,7 +172,7 @@ def naming(design: Design) -> Markup:
     fields = form.text("name", "Name", design.name, auto, more=Markup(' maxlength="60"'))
     if design.kind not in ("tradeoff", "baselines"):
         fields += form.number("seed", "Seed", design.seed, 0)
-    if design.kind == "suite":
+    if design.kind in ("suite", "improve"):
         fields += form.repeats_field(design.repeats)
     if design.kind != "tradeoff":
         fields += form.spending_limit_field(design.max_usd)
@@ -213,17 +217,40 @@ def _sweep(page: Page, event: Event, design: Design) -> Steps:
     others, blank = [(v.name, v.label) for v in rest[6:]], "+ Any other field"
     more = Markup(' class="x-more" aria-label="Any other field"{}').format(form.on_change(do))
     adds += form.select("field", others, "", blank=blank, more=more)
-    chains = page.workspace.chain_paths()
-    more = Markup(' aria-label="Chain" class="x-chain"')
-    as_is = f"{window_bench(page, event).chain.name}, as in Build"
-    source = form.select("chain", list(chains), design.chain, blank=as_is, more=more)
     return (
         (
-            Markup("What to vary <small>of the chain</small> {}").format(source),
+            Markup("What to vary <small>of the chain</small> {}").format(
+                _chains(page, event, design)
+            ),
             Markup('{}<div class="row">{}</div>').format(rows, adds),
         ),
         ("On which questions", questions(page, design, metric=True)),
         ("How", ticks("strategy", STRATEGIES, [design.strategy], kind="radio")),
+    )
+
+
+def _chains(page: Page, event: Event, design: Design) -> Markup:
+    """Draw the choice of the chain to vary: the chain in Build, or a saved one."""
+    more = Markup(' aria-label="Chain" class="x-chain"')
+    as_is = f"{window_bench(page, event).chain.name}, as in Build"
+    chains = list(page.workspace.chain_paths())
+    return form.select("chain", chains, design.chain, blank=as_is, more=more)
+
+
+def _improve(page: Page, event: Event, design: Design) -> Steps:
+    known = designs.settings_form("improve")
+    llms = list(page.workspace.llms())
+    model = form.chooser("Model", "llm", llms, design.llm, blank="the chain's own")
+    about = html.note(
+        "The chain stays as it is: the best variant is saved as another chain, with the sentence that proves it or does not."
+    )
+    return (
+        (
+            Markup("Which chain {}").format(_chains(page, event, design)),
+            Markup("{}{}{}").format(three(model), about, form.hidden_fields(shown="improve")),
+        ),
+        ("On which questions", questions(page, design, metric=True)),
+        ("How", _settings(page, design, known, known.keys())),
     )
 
 
@@ -369,6 +396,7 @@ def _batch(page: Page, event: Event, design: Design) -> Steps:
 _STEPS = {
     "sweep": _sweep,
     "suite": _suite,
+    "improve": _improve,
     "tradeoff": _tradeoff,
     "baselines": _baselines,
     "batch": _batch,

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from rallebench.core.experiment_reports import BaselinesReport, RankingReport, SuiteReport
 from rallebench.core.experiments import StoredExperiment
+from rallebench.core.improvements import find_improvement
 from rallebench.core.numbers import plural
 from rallebench.core.report import Estimate
 from rallebench.core.run_results import Ranking
@@ -87,6 +88,9 @@ def _buttons(page: Page, stored: StoredExperiment) -> Markup:
         if len(variants) > 1 and not experiment_groups.group(page.workspace, name).open:
             label, kind = "Use the winner in Build", "button primary"
         use = html.link(label, build, kind)
+    if (outcome := find_improvement(stored.report)) and outcome.runs:
+        address = QuestionAddress(run=outcome.runs[-1]).href
+        use = html.link("Use the variant in Build", address, "button")
     do = "experiments.export"
     saves = [html.button(f"Save as {x}", do, id=name, suffix=y) for x, y in EXPORTS]
     saves.append(html.button("Send to MLflow", "experiments.to_mlflow", id=name))
@@ -250,6 +254,23 @@ def _baselines(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     )
 
 
+def _improvement(page: Page, event: Event, stored: StoredExperiment) -> Markup:
+    result, outcome = stored.report, find_improvement(stored.report)
+    assert isinstance(result, SuiteReport) and outcome is not None
+    saved, link = "The chain stays as it is.", Markup()
+    if outcome.runs:
+        saved = f"{plain_label(outcome.variant)} is saved as the chain {stored.name}; {outcome.chain} stays as it is."
+        address = ComparisonAddress(outcome.runs[0], outcome.runs[-1]).href
+        link = html.link("Compare both on the unseen articles", address)
+    sentence, notes = escape(str(outcome)), Markup().join(map(warning, result.notes[1:]))
+    return Markup("{}{}{}{}").format(
+        judgement(sentence, escape(saved), link),
+        notes,
+        paper_tables(result.tables),
+        _runs(stored),
+    )
+
+
 def _suite(page: Page, event: Event, stored: StoredExperiment) -> Markup:
     result = stored.report
     assert isinstance(result, SuiteReport)
@@ -334,6 +355,7 @@ def _runs(stored: StoredExperiment) -> Markup:
 _BODIES = {
     "sweep": _rank_table,
     "batch": _rank_table,
+    "improve": _improvement,
     "tradeoff": _tradeoff,
     "baselines": _baselines,
 }

@@ -187,7 +187,7 @@ def run(page: Page, event: Event) -> Patch:
     """Start the experiment, which continues if the page is closed."""
     design = read(page, event)
     request = design_request(page, event, design)
-    repeats = form.read_repeats(event) if design.kind == "suite" else ONCE
+    repeats = form.read_repeats(event) if design.kind in ("suite", "improve") else ONCE
     _start(page, request, design.track, form.read_spending_limit(event), repeats)
     design.auto = Design().auto
     say = f"{request.name} is running. It continues if you leave this page."
