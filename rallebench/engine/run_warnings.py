@@ -11,30 +11,35 @@ from rallebench.core.choosing import Choose
 from rallebench.core.runs import FlowSpec
 from rallebench.core.types import Episode, Generate
 
+Counts = Mapping[tuple[str, str], tuple[int, int]]
+"""(retriever, kind of its replies) → (replies requested, unreadable ones)."""
 
-def judgements(names: Iterable[str], backends: Backends) -> dict[str, tuple[int, int]]:
-    """Retriever → (judgements requested, unreadable judgements) so far, for retrievers in which a language model
-    re-ranks."""
+_UNREAD = {
+    "judgements": "{unread} of {requests} judgements of {name!r} could not be read; the order stayed as it was. "
+    "Use a model that follows the re-ranker's prompt, or another prompt.",
+    "rewrites": "{unread} of {requests} replies for {name!r} contained no query; there the question was searched as it is. "
+    "Use a model that follows its prompt, or another prompt.",
+}
+"""Kind of replies, the name of a retriever's attribute → sentence about unreadable ones."""
+
+
+def judgements(names: Iterable[str], backends: Backends) -> Counts:
+    """Count the replies so far, for retrievers in which a language model re-ranks or writes queries."""
     return {
-        name: counts
+        (name, kind): counts
         for name in names
-        if (counts := getattr(backends.retrievers.get(name), "judgements", None)) is not None
+        for kind in _UNREAD
+        if (counts := getattr(backends.retrievers.get(name), kind, None)) is not None
     }
 
 
-def unread(
-    before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]
-) -> tuple[str, ...]:
-    """One sentence per re-ranker with unreadable judgements between two counts, each retriever → (requested,
-    unreadable)."""
+def unread(before: Counts, after: Counts) -> tuple[str, ...]:
+    """One sentence per retriever with unreadable replies between two counts."""
     sentences = []
-    for name, counts in after.items():
-        requests, unparsed = (now - then for now, then in zip(counts, before[name]))
+    for (name, kind), counts in after.items():
+        requests, unparsed = (now - then for now, then in zip(counts, before[name, kind]))
         if unparsed:
-            sentences.append(
-                f"{unparsed} of {requests} judgements of {name!r} could not be read; the order stayed as it was. "
-                "Use a model that follows the re-ranker's prompt, or another prompt."
-            )
+            sentences.append(_UNREAD[kind].format(unread=unparsed, requests=requests, name=name))
     return tuple(sentences)
 
 

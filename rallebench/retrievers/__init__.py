@@ -97,6 +97,7 @@ COMBINATIONS: Registry[Callable[..., Any]] = Registry(
         "parts": "(minimum, maximum) number of retrievers",
         "check": "(name, number of parts, settings) → None: refuses invalid combinations of settings, before anything is loaded",
         "llm": "True if it also receives a language model and a prompt",
+        "prompts": "folder of its prompts, rerank by default",
         "questions": "True if it receives the examples of the set named by its setting questions",
     },
 )

@@ -69,6 +69,12 @@ class Combined:
         return any(getattr(part, "reads_texts", False) for part in self.parts)
 
     @property
+    def rewrites(self) -> tuple[int, int]:
+        """Return the number of queries that language models wrote anew, and of replies without a query, over all parts."""
+        pairs = [getattr(part, "rewrites", (0, 0)) for part in self.parts]
+        return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+    @property
     def refuses(self) -> tuple[str, ...]:
         """Return the request fields that servers of its language models refuse."""
         fields = (getattr(part, "refuses", ()) for part in self.parts)

@@ -6,10 +6,13 @@ import copy
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from rallebench.core.errors import MismatchError
 from rallebench.core.types import Hit, Json, digest
 from rallebench.corpora.store import PassageStore
-from rallebench.encoders import Encoder
+from rallebench.encoders import Encoder, Role
+from rallebench.encoders.checking import unit
 from rallebench.retrievers._parts import Indexed
 from rallebench.vector_indexes import VectorIndex, Vectors
 
@@ -75,6 +78,26 @@ class Dense(Indexed):
             )
             for row_scores, row_ids in zip(scores, rows)
         ]
+
+    def search_means(
+        self, groups: Sequence[Sequence[tuple[str, Role]]], k: int
+    ) -> list[tuple[Hit, ...]]:
+        """Return the hits of the mean vector of each group of texts, scaled to unit length; none for an empty group."""
+        texts = [
+            (number, text, role) for number, group in enumerate(groups) for text, role in group
+        ]
+        sums = np.zeros((len(groups), self._encoder.dim), dtype=np.float32)
+        roles: tuple[Role, ...] = ("query", "passage")
+        for role in roles:
+            some = [(number, text) for number, text, own in texts if own == role]
+            if some:
+                vectors = self._encoder.encode([text for _, text in some], role=role)
+                np.add.at(sums, [number for number, _ in some], vectors)
+        filled = [number for number, group in enumerate(groups) if group]
+        results: list[tuple[Hit, ...]] = [()] * len(groups)
+        for number, hits in zip(filled, self.nearest(unit(sums[filled]), k) if filled else ()):
+            results[number] = hits
+        return results
 
     def embedding_tokens(self, queries: Sequence[str]) -> list[int | None]:
         """Return the number of tokens that the encoder reads per query; a blank query is not encoded."""

@@ -10,21 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
-from rallebench.core.backends import LLM, Retriever, fit_to_model
-from rallebench.core.choosing import answer_choices, choose
-from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.backends import LLM, Retriever
+from rallebench.core.choosing import choose
+from rallebench.core.errors import UsageError
 from rallebench.core.prompts import fill_template
 from rallebench.core.settings import dataclass_form, declare
-from rallebench.core.thinking import generate_answers
-from rallebench.core.types import Generate, Hit, Json, Message, Reply, digest
+from rallebench.core.types import Generate, Hit, Json, Message, digest
 from rallebench.core.verdicts import Claim, read_verdict
 from rallebench.retrievers import COMBINATIONS
-from rallebench.retrievers._parts import MAX_DEPTH, Combined, search_parts
+from rallebench.retrievers._asking import AskingCombined
+from rallebench.retrievers._parts import MAX_DEPTH, search_parts
 from rallebench.retrievers.rerank import TITLES, passage_text
 
-T = TypeVar("T", bound=Generate)
 DEPTH = 20
 PASSAGE_WORDS = 300
 """Maximum words of a passage that a model reads, as in RankGPT's code."""
@@ -110,7 +109,7 @@ class RerankSettings:
     prompt: str = declare(str, "", about="file with another prompt", names="file")
 
 
-class LLMReranked(Combined):
+class LLMReranked(AskingCombined):
     """The first ``depth`` hits of a retriever in a language model's order; deeper hits are never returned.
 
     ``listwise``: windows of ``window`` passages, moved by ``step`` from the end of the list to its front (RankGPT; Sun
@@ -125,9 +124,9 @@ class LLMReranked(Combined):
     def __init__(self, name: str, part: Retriever, llm: LLM, prompt: str, settings: Json) -> None:
         named = {key: value for key, value in settings.items() if key not in ("llm", "prompt")}
         named |= {"llm": llm.fingerprint, "prompt": digest(prompt)}
-        super().__init__(name, "llm-rerank", [part], named)
-        self._llm, self._prompt, self._settings = llm, prompt, RerankSettings(**settings)
-        self.requests = self.unread = self.texts = 0
+        super().__init__(name, "llm-rerank", part, llm, settings["llm"], named)
+        self._prompt, self._settings = prompt, RerankSettings(**settings)
+        self.texts = 0
 
     def search(self, queries: Sequence[str], k: int) -> list[tuple[Hit, ...]]:
         """Return at most k hits per query, best first; none for a blank query. Raises the model's errors."""
@@ -145,11 +144,6 @@ class LLMReranked(Combined):
     def reads_texts(self) -> bool:
         """True if a model without log-probabilities had to choose by its text, here or in the part."""
         return super().reads_texts or self.texts > 0
-
-    @property
-    def refuses(self) -> tuple[str, ...]:
-        """Return the fields that its own model and its part's model refused."""
-        return tuple(sorted({*super().refuses, *getattr(self._llm, "refuses", ())}))
 
     def _listwise(self, queries: Sequence[str], lists: list[list[Hit]]) -> list[list[Hit]]:
         window, step = self._settings.window, self._settings.step
@@ -187,18 +181,12 @@ class LLMReranked(Combined):
         """The probability of yes for each prompt; of a model without log-probabilities, the score of its answer."""
         options = CHINESE if all(word in self._prompt for word in CHINESE) else YES_NO
         requests = [choose("", (Message("user", prompt),), options) for prompt in prompts]
-        self.requests += len(requests)
         values = []
-        for reply in answer_choices(self._llm, self._fit(requests), self._settings.llm):
-            text = _reply_text(reply)
-            choice = reply.choice if isinstance(reply, Reply) else None
-            probability = choice.probability(options[0]) if choice else None
+        for reply in self.choose(requests):
+            probability = reply.choice.probability(options[0]) if reply.choice else None
             self.texts += probability is None
-            values.append(self._value(text) if probability is None else probability)
+            values.append(self._value(reply.text) if probability is None else probability)
         return values
-
-    def _fit(self, requests: Sequence[T]) -> list[T]:
-        return [fit_to_model(request, self._llm) for request in requests]
 
     def _read(self, value: Any) -> Any:
         self.unread += value is None
@@ -219,8 +207,6 @@ class LLMReranked(Combined):
         return " ".join(words[:most])[: most * LETTERS]
 
     def _ask(self, prompts: Sequence[str], forms: Sequence[Json]) -> list[str]:
-        if not prompts:
-            return []
         longest = 8 if self._settings.way == POINTWISE else 8 * self._settings.window
         requests = [
             Generate(
@@ -233,9 +219,7 @@ class LLMReranked(Combined):
             )
             for prompt, form in zip(prompts, forms)
         ]
-        self.requests += len(requests)
-        answers = generate_answers(self._llm, self._fit(requests), self._settings.llm)
-        return list(map(_reply_text, answers))
+        return self.ask(requests)
 
 
 def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
@@ -248,12 +232,6 @@ def windows(count: int, window: int, step: int) -> list[tuple[int, int]]:
         return []
     starts = [*range(count - window, 0, -step), 0]
     return [(start, min(start + window, count)) for start in starts]
-
-
-def _reply_text(reply: Reply | RalleError) -> str:
-    if isinstance(reply, RalleError):
-        raise reply
-    return reply.text
 
 
 def checked_prompt(name: str, way: str, prompt: str) -> str:

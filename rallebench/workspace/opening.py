@@ -98,7 +98,10 @@ def open_combination(
     if not way.traits.get("llm"):
         return way.value(name, parts, entry.settings)
     own = entry.settings["prompt"]
-    return way.value(name, parts, entry.settings, llm, lambda kind: _prompt(own or f"{kind}.txt"))
+    below = str(way.traits.get("prompts", "rerank"))
+    return way.value(
+        name, parts, entry.settings, llm, lambda kind: _prompt(below, own or f"{kind}.txt")
+    )
 
 
 def _with_knobs(name: str, index: Any, settings: Json) -> Any:
@@ -110,9 +113,9 @@ def _with_knobs(name: str, index: Any, settings: Json) -> Any:
     return index.with_knobs(name, knobs)
 
 
-def _prompt(file: str) -> str:
-    """Return the user's prompt at a path, or a shipped prompt by its name."""
-    shipped = prompts_folder() / "rerank" / file
+def _prompt(below: str, file: str) -> str:
+    """Return the user's prompt at a path, or a shipped prompt by its name in the folder ``below``."""
+    shipped = prompts_folder() / below / file
     path = shipped if shipped.is_file() else Path(file).expanduser()
     return read_prompt(path, "give a text file in UTF-8")
 

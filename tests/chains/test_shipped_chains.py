@@ -51,6 +51,10 @@ TASKS = {
     "rewrite-el-titles": ("el",),
     "three-action-el": ("el",),
     "three-action-nq": OPEN,
+    "hyde": OPEN,
+    "multi-query": OPEN,
+    "step-back": OPEN,
+    "decompose": OPEN,
     "three-action-trex": ("slot",),
 }
 """Every shipped chain, with the starter's datasets for it."""
@@ -107,7 +111,8 @@ def test_each_file_is_a_chain_of_its_name_that_runs_on_what_the_starter_has(name
     assert chain.name == name
     assert chain.about and "\n" not in chain.about
     targets = {"retrieve": "starter-minilm", "generate": "extractive-reader", "identity": ""}
-    assert [a.target for a in chain.actions] == [targets[a.kind] for a in chain.actions]
+    used = [a.target.removeprefix("lines:").removesuffix("?merge=turns") for a in chain.actions]
+    assert used == [targets[a.kind] for a in chain.actions]
     assert experiment_from_json(experiment_to_json(chain)).chain.actions == chain.actions
     for action in chain.actions:
         check(action.template, action.dialect)

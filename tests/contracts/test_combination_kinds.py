@@ -38,6 +38,7 @@ def needed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]
         "late-rerank": {"model": str(late), "device": "cpu"},
         "gold": {"questions": "my-qa"},
         "llm-rerank": {"llm": "judge"},
+        **{kind: {"llm": "judge"} for kind in ("hyde", "multi-query", "step-back", "decompose")},
         "rerank": {"model": str(model), "device": "cpu"},
     }
 

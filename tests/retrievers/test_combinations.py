@@ -307,8 +307,8 @@ def test_search_and_pick_take_combinations(cli: CommandLine) -> None:
     assert "both" in [row["name"] for row in cli.json("list", "retrievers")["retrievers"]]
     names = [row["name"] for row in cli.json("list", "combinations")["combinations"]]
     assert (
-        " ".join(names)
-        == "gold late-rerank llm-rerank nothing pages random rerank rrf scores several union"
+        " ".join(names) == "decompose gold hyde late-rerank lines llm-rerank multi-query nothing "
+        "pages random rerank rrf scores several step-back union"
     )
     picked = cli.json(
         "pick --dataset tiny-qa --index both --output",
