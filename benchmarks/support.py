@@ -16,6 +16,7 @@ import random
 import shutil
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +123,13 @@ def measure(pairs: list[Any], folder: Path, rounds: int, most: float | None) -> 
         for _ in range(rounds):
             open_checker("" if option else str(folder))  # the cache of the round before is dropped
             score_metrics(names[:1], pairs[:1])
-            took, series = _report.timed(lambda names=names: score_metrics(names, pairs))
+            took, series = _report.timed(partial(score_metrics, names, pairs))
             seconds.append(took.processor)
-            took, _ = _report.timed(lambda names=names: score_metrics(names[:1], pairs))
+            took, _ = _report.timed(partial(score_metrics, names[:1], pairs))
             again.append(took.processor)
             if option:
                 few = pairs[: min(COMPARED, len(pairs))]
-                took, expected = _report.timed(lambda few=few: plain(folder, few))
+                took, expected = _report.timed(partial(plain, folder, few))
                 singly.append(took.processor / len(few) * len(pairs))
                 stored = series[names[0]].support
                 rows = ([s.scores for s in answer.sentences] for answer in stored)

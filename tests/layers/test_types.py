@@ -102,7 +102,7 @@ SUBSCRIPTS: dict[str, int] = {
     "vector_indexes": 47,
     "views": 84,
     "workflows": 20,
-    "workspace": 69,
+    "workspace": 71,
 }
 REGISTERING: dict[str, int] = {
     "cli": 23,
