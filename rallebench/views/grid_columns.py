@@ -14,7 +14,8 @@ from rallebench.core.report import NO_BOUNDS, Bounds
 from rallebench.core.scoring import AnswerScorer, Pair, ScoreColumn, Scorer, ScoreRow
 from rallebench.core.types import Episode, Example, Retrieve
 from rallebench.metrics import METRICS, metric
-from rallebench.metrics.judges import MarkOf, judge_named
+from rallebench.metrics.judge_scorers import split_judges
+from rallebench.metrics.judges import MarkOf
 from rallebench.metrics.scorers import metric_scorers
 from rallebench.metrics.words import count_words
 
@@ -141,7 +142,11 @@ class GridColumn:
         """The scores of the column: several for a judge."""
         if self.kind == "judge":
             judge, _, llm = self.value.partition(":")
-            listed = METRICS.entry(judge).traits["judge"].columns
+            entry = METRICS.entry(judge)
+            if "judge" not in entry.traits:  # a support metric
+                label = f"{entry.traits['label']} ({llm})"
+                return (Series(f"{entry.name}:{llm}", label, tuple(entry.traits["range"])),)
+            listed = entry.traits["judge"].columns
             return tuple(Series(f"{c.name}:{llm}", f"{c.name} ({llm})", c.range) for c in listed)
         if self.kind == "metric":
             entry = metric(self.value)
@@ -179,11 +184,12 @@ class GridColumn:
             find_pattern(self.value, "")
 
     def scorer(self, mark_of: MarkOf) -> Scorer:
-        """Return the scorer of the column. ``mark_of``: as in ``judge_named``. Raises UsageError."""
+        """Return the scorer of the column. ``mark_of``: as in ``split_judges``. Raises UsageError."""
         if self.kind == "metric":
             return metric_scorers([self.value])[0]
         if self.kind == "judge":
-            return judge_named(self.value, mark_of)
+            (judge,) = split_judges([self.value], mark_of)[1]
+            return judge
         holds = ASSERTIONS[self.kind].holds
 
         def score(example: Example, episode: Episode) -> Mapping[str, float]:

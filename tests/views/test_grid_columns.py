@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tiny_support import answer_pair
 
 from rallebench.core.errors import UsageError
 from rallebench.core.types import (
@@ -17,6 +18,7 @@ from rallebench.core.types import (
     Retrieve,
     Step,
 )
+from rallebench.metrics.judges import judge_named
 from rallebench.views.grid_columns import GridColumn, find_pattern, metric_names, score_answer
 
 EXAMPLE = Example(Question("q1", "Which moon?"), Gold(("Titan",)))
@@ -93,3 +95,17 @@ def test_a_judge_gives_several_series_and_metrics_that_load_a_model_are_not_offe
     assert judge.label == "truthfulness by echo"
     assert [series.name for series in judge.series][:2] == ["truthfulness:echo", "relevance:echo"]
     assert metric_names(["em", "bert_score", "f1"]) == ["em", "f1"]
+
+
+def test_support_is_a_column_by_the_head_or_by_a_language_model() -> None:
+    pair = answer_pair("Titan is a moon of Saturn.", ["Titan is a moon of Saturn."])
+    by_head = GridColumn.read("metric:support").scorer(lambda llm: "")
+    assert score_answer(by_head, *pair).values == {"support": 1.0}
+    column = GridColumn.read("judge:support:my-llm")
+    assert column.label == "support by my-llm"
+    scorer = column.scorer(lambda llm: "mark")
+    judgement = Episode("q", "judge", (), Outcome("[0.75]"))
+    assert score_answer(scorer, *pair, judgement).values == {column.series[0].name: 1.0}
+    assert score_answer(scorer, *pair).values == {"support:my-llm": None}
+    with pytest.raises(UsageError, match="not for a verdict on an answer"):
+        judge_named("support:my-llm", lambda llm: "mark")

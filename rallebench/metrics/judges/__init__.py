@@ -166,6 +166,10 @@ def judge_named(name: str, mark_of: MarkOf, prompts: str = "", **settings: Any) 
     """
     kind, _, llm = (part.strip() for part in name.partition(":"))
     entry = METRICS.entry(kind)
+    if "judge" not in entry.traits:
+        raise UsageError(
+            f"{kind!r} asks for each sentence and passage, not for a verdict on an answer; name a judge, such as truthfulness:MODEL."
+        )
     traits: JudgeTraits = entry.traits["judge"]
     llm = strip_brackets(llm)
     if not llm:
