@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from rallebench.core.answers import normalize_answer
 from rallebench.core.errors import UsageError
+from rallebench.core.registry import Entry
 from rallebench.core.report import NO_BOUNDS, Bounds
 from rallebench.core.scoring import AnswerScorer, Pair, ScoreColumn, Scorer, ScoreRow
 from rallebench.core.types import Episode, Example, Retrieve
@@ -144,14 +145,12 @@ class GridColumn:
             judge, _, llm = self.value.partition(":")
             entry = METRICS.entry(judge)
             if "judge" not in entry.traits:  # a support metric
-                label = f"{entry.traits['label']} ({llm})"
-                return (Series(f"{entry.name}:{llm}", label, tuple(entry.traits["range"])),)
+                own = _metric_series(entry)
+                return (replace(own, name=f"{own.name}:{llm}", label=f"{own.label} ({llm})"),)
             listed = entry.traits["judge"].columns
             return tuple(Series(f"{c.name}:{llm}", f"{c.name} ({llm})", c.range) for c in listed)
         if self.kind == "metric":
-            entry = metric(self.value)
-            bounds = entry.traits.get("range", NO_BOUNDS)
-            return (Series(entry.name, str(entry.traits["label"]), tuple(bounds)),)
+            return (_metric_series(metric(self.value)),)
         kind = ASSERTIONS[self.kind]
         value = f"“{self.value}”" if kind.needs in ("text", "pattern") else self.value
         label = f"{kind.label} {value}".strip()
@@ -197,6 +196,12 @@ class GridColumn:
 
         label = self.label
         return AnswerScorer((ScoreColumn(label, ""),), score, name=label)
+
+
+def _metric_series(entry: Entry[Any]) -> Series:
+    """Return the series of a metric."""
+    bounds = entry.traits.get("range", NO_BOUNDS)
+    return Series(entry.name, str(entry.traits["label"]), tuple(bounds))
 
 
 def score_answer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,15 +36,20 @@ class Checker(Protocol):
 
 
 class CachedChecker:
-    """A checker that scores each pair once. The least recently used pairs are dropped first. Not thread-safe."""
+    """A checker that scores each pair once. The least recently used pairs are dropped first. Thread-safe."""
 
     def __init__(self, checker: Checker, capacity: int = CAPACITY) -> None:
         self.name, self.threshold = checker.name, checker.threshold
         self._checker, self._capacity = checker, capacity
         self._known: OrderedDict[SupportPair, float] = OrderedDict()
+        self._lock = threading.Lock()  # runs that are scored at the same time share a model
 
     def score(self, pairs: Sequence[SupportPair]) -> list[float]:
         """Return the score of each pair."""
+        with self._lock:
+            return self._score(pairs)
+
+    def _score(self, pairs: Sequence[SupportPair]) -> list[float]:
         distinct = list(dict.fromkeys(pairs))
         values = {pair: self._known[pair] for pair in distinct if pair in self._known}
         for pair in values:
@@ -57,4 +63,5 @@ class CachedChecker:
 
     def refuses(self, claim: AnswerClaim) -> str:
         """Return why a claim cannot be read, '' if it can."""
-        return self._checker.refuses(claim)
+        with self._lock:
+            return self._checker.refuses(claim)
