@@ -63,19 +63,19 @@ def row(
     icc: float,
 ) -> str:
     """Return the coverages of one kind of data."""
-    true_area = float(
-        np.mean([area_under_risk(*draw(rng, articles, size, shape, icc)[:2]) for _ in range(400)])
+    true_area = np.mean(
+        [area_under_risk(*draw(rng, articles, size, shape, icc)[:2]) for _ in range(400)]
     )
     errors, plains, held, areas, proofs, false = [], [], 0, 0, 0, 0
     for _ in range(samples):
         confidences, chances, truth, numbers = draw(rng, articles, size, shape, icc)
-        calibration = calibrate(confidences, truth, numbers.tolist())
-        bins = cut_bins(confidences, len(calibration.bins))
+        audit = calibrate(confidences, truth, numbers.tolist())
+        bins = cut_bins(confidences, len(audit.bins))
         error = float(np.abs(np.bincount(bins, confidences - chances)).sum() / len(truth))
-        low, high = calibration.error.low, calibration.error.high
+        low, high = audit.error.low, audit.error.high
         held += low is not None and high is not None and low <= error <= high
         errors.append(error)
-        plains.append(calibration.error.value or 0.0)
+        plains.append(audit.error.value or 0.0)
         risk = measure_risk(confidences, truth, numbers.tolist()).area
         areas += (
             risk.low is not None and risk.high is not None and risk.low <= true_area <= risk.high

@@ -14,7 +14,7 @@ from rallebench.metrics.words import rule_for, words
 
 PRIOR = 0.1
 """Weight of the prior, as a share of all words."""
-SIGNIFICANT = 1.96
+MARKING = 1.96
 """The z-score from which a word marks a group."""
 
 
@@ -29,13 +29,13 @@ def log_odds(
     ['moon', 'the', 'river']
     """
     both = Counter(inside) + Counter(outside)
-    total, inner, outer = sum(both.values()), sum(inside.values()), sum(outside.values())
+    total, in_group, in_rest = sum(both.values()), sum(inside.values()), sum(outside.values())
     prior = PRIOR * total if prior is None else prior
     scores = {}
     for word, count in both.items():
         weight = prior * count / total
         own, other = inside.get(word, 0) + weight, outside.get(word, 0) + weight
-        own_rest, other_rest = inner + prior - own, outer + prior - other
+        own_rest, other_rest = in_group + prior - own, in_rest + prior - other
         if own_rest <= 0 or other_rest <= 0:  # one word only
             continue
         ratio = math.log(own / own_rest) - math.log(other / other_rest)
@@ -48,17 +48,15 @@ def mark_groups(
 ) -> list[tuple[str, ...]]:
     """Return the words that mark each group, at most ``most``, the strongest first. ``groups``: positions of its texts."""
     counted = [Counter(set(text_words(text))) for text in texts]
-    every: Counter[str] = Counter()
-    for distinct in counted:
-        every.update(distinct)
+    every: Counter[str] = sum(counted, Counter())
     marks = []
     for group in groups:
         inside: Counter[str] = Counter()
         for position in group:
-            inside.update(counted[position])
+            inside += counted[position]
         scores = log_odds(inside, every - inside)
         best = sorted(
-            ((z, word) for word, z in scores.items() if z >= SIGNIFICANT and inside[word] > 1),
+            ((z, word) for word, z in scores.items() if z >= MARKING and inside[word] > 1),
             key=lambda pair: (-pair[0], pair[1]),
         )
         marks.append(tuple(word for _, word in best[:most]))

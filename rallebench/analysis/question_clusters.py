@@ -9,6 +9,7 @@ from rallebench.analysis.question_words import question_word
 from rallebench.core.errors import NotFoundError, RalleError, UsageError
 from rallebench.core.failures import MEANING, WORD, QuestionClusters
 from rallebench.core.files import read_object
+from rallebench.core.own_files import parse
 from rallebench.core.types import digest
 from rallebench.engine.score import stored_examples
 from rallebench.engine.store import RunFolder
@@ -40,13 +41,9 @@ def stored_clusters(workspace: WorkspaceFolder, run: RunFolder) -> QuestionClust
 @lru_cache(maxsize=8)
 def _read_clusters(file: Path, time_ns: int, size: int) -> QuestionClusters | None:
     try:
-        content = read_object(file)
-        groups = tuple(tuple(map(str, group)) for group in content["groups"])
-        silhouette = {str(k): float(v) for k, v in (content.get("silhouette") or {}).items()}
-        left_out, seed = int(content.get("left_out", 0)), int(content.get("seed", 0))
-    except (RalleError, KeyError, TypeError, ValueError, AttributeError):
+        return parse(read_object(file), QuestionClusters, file, "group the questions again")
+    except RalleError:
         return None
-    return QuestionClusters(groups, left_out, silhouette, str(content.get("encoder", "")), seed)
 
 
 def slice_ids(workspace: WorkspaceFolder, run: RunFolder, key: str) -> set[str]:

@@ -10,7 +10,6 @@ from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.cli.why import make_groups
 from rallebench.core.dataset_edits import GoldPage, QuestionDraft
 from rallebench.core.errors import UsageError
-from rallebench.core.failures import MEANING, WORD, is_slice
 from rallebench.core.numbers import plural
 from rallebench.services.workbench import Workbench
 from rallebench.views import run_questions
@@ -39,11 +38,8 @@ FIELDS = ("question", "answer", "page", "group", "unanswerable")
         switch("--unanswerable", "no answer is right; an answer should decline"),
         many("--delete", "ID", "delete a question; repeat it for several"),
         flag("--from-run", "RUN", "add questions of a run, with their gold"),
-        flag(
-            "--only",
-            "WHICH",
-            f"of --from-run: {', '.join(ONLY)}, or a group as 'rallebench why' lists them (default: wrong)",
-        ),
+        flag("--only", help="of --from-run: which (default: wrong)", choices=ONLY),
+        flag("--slice", "S", "of --from-run: a group that 'rallebench why' lists, as in meaning-2"),
         flag("--undo", "N", "undo the edit of this number", type=int),
         flag("--return-to", "N", "return to the version after this edit; 0: before all", type=int),
     ),
@@ -99,6 +95,8 @@ def _check_flags(args: argparse.Namespace, chosen: list[str]) -> None:
         raise UsageError("--id belongs to --add; leave it out.")
     if args.only and "from_run" not in chosen:
         raise UsageError("--only belongs to --from-run; leave it out.")
+    if args.slice and ("from_run" not in chosen or args.only):
+        raise UsageError("--slice belongs to --from-run, in place of --only; leave one out.")
     if "change" in chosen and not parts:
         raise UsageError(
             "--change needs what to change: --question, --answer, --page, --group or --unanswerable."
@@ -139,12 +137,9 @@ def _delete(workbench: Workbench, args: argparse.Namespace) -> str:
 
 
 def _from_run(workbench: Workbench, args: argparse.Namespace) -> str:
-    only = args.only or "wrong"
-    if only not in ONLY and not is_slice(only):
-        raise UsageError(
-            f"--only {only!r} is none of {', '.join(ONLY)}, and no group such as {MEANING}-1 or {WORD}-who."
-        )
-    make_groups(workbench, args.from_run, only)
+    only = args.slice or args.only or "wrong"
+    if args.slice:
+        make_groups(workbench, args.from_run, only)
     run = workbench.runs.open(args.from_run)
     ids = run_questions.question_ids(workbench.workspace, run, "" if only == "all" else only)
     if not ids:

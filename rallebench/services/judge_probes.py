@@ -38,7 +38,7 @@ def find_judge(run: RunFolder, grader: str) -> str:
         return grader
     known = ", ".join(judge.name for judge in report.judges)
     raise UsageError(
-        f"{grader!r} is not a judge and cannot be probed; name {known or 'one such as truthfulness:MODEL'}."
+        f"{grader!r} is not a judge, so it cannot be probed; name {known or 'one such as truthfulness:MODEL'}."
     )
 
 
@@ -69,7 +69,7 @@ def probe_judge(
         raise UsageError(f"The run {run.name!r} has no answer to judge.")
     first = next(iter(episodes))
     pair = Pair(examples[first], episodes[first])
-    judges = _probe_judges(judge, probes, parts, pair)
+    judges = _apply_probes(judge, probes, parts, pair)
     clusters = find_clusters(request.examples).of
     options = replace(DEFAULT_OPTIONS, resume=True, track=False, budget=budget)
     results: list[JudgeProbe] = []
@@ -96,7 +96,7 @@ def probe_judge(
     return JudgeProbes(run.name, judge.name, column.name, wrong.truth, tuple(results), notes)
 
 
-def _probe_judges(
+def _apply_probes(
     judge: JudgeScorer, probes: Sequence[str], parts: EngineParts, pair: Pair
 ) -> dict[str, JudgeScorer]:
     """The judge under each probe."""

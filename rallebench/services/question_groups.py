@@ -48,12 +48,12 @@ def group_questions(
             yield Progress("", start, len(qids), "encoding questions")
             part = [texts[qid] for qid in qids[start : start + AT_ONCE]]
             parts.append(encoder.encode(part, role="query"))
-        clustering = cluster_vectors(np.concatenate(parts).astype(np.float64), seed)
+        split = cluster_vectors(np.concatenate(parts).astype(np.float64), seed)
         groups = tuple(
-            tuple(qid for qid, place in zip(qids, clustering.places) if place == number)
-            for number in range(int(clustering.places.max()) + 1)
+            tuple(qid for qid, place in zip(qids, split.places) if place == number)
+            for number in range(int(split.places.max()) + 1)
         )
-        tried = {str(count): round(value, 6) for count, value in clustering.silhouette.items()}
+        tried = {str(count): round(value, 6) for count, value in split.silhouette.items()}
         clusters = replace(clusters, groups=groups, silhouette=tried, encoder=encoder.fingerprint)
     file = clusters_file(workspace, run)
     try:

@@ -96,7 +96,7 @@ def compare(
     part: str = "",
     workspace: WorkspaceFolder | None = None,
 ) -> RunsBesideFirst:
-    """Compare runs with the first. ``part``: only a group of its questions, as in "meaning-2", which takes the ``workspace``; labels
+    """Compare runs with the first. ``part``: only a group of its questions, as in "meaning-2"; needs the ``workspace``; labels
     then correct nothing. Raises UsageError if they share no score."""
     costs = tuple(map(stored_cost, runs))
     only = slice_ids(workspace, runs[0], part) if part and workspace else None

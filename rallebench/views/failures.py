@@ -81,7 +81,7 @@ class _Sides:
         self.qids = [*rows]
         self.values = np.array([float(qid in wrong) for qid in self.qids])
         self.articles = np.array([clusters[qid] for qid in self.qids])
-        self.question_words = {qid: question_word(row.text) for qid, row in rows.items()}
+        self.words = {qid: question_word(row.text) for qid, row in rows.items()}
 
     def groups(
         self, keyed: Mapping[str, Sequence[str]], marks: Sequence[tuple[str, ...]]
@@ -90,11 +90,11 @@ class _Sides:
         articles = dict(zip(self.qids, self.articles.tolist()))
         scored = {key: [qid for qid in ids if qid in articles] for key, ids in keyed.items()}
         large = sum(len({articles[qid] for qid in ids}) >= FEWEST for ids in scored.values())
-        candidates = [
+        groups = [
             self._group(key, ids, words, max(1, large))
             for (key, ids), words in zip(scored.items(), marks)
         ]
-        present = [group for group in candidates if group is not None]
+        present = [group for group in groups if group is not None]
         return sorted(present, key=lambda group: -(group.difference.value or 0.0))
 
     def _group(
@@ -107,8 +107,8 @@ class _Sides:
         lost = [qid for qid in ids if qid in self.wrong]
         articles = self.articles[inside]
         units = len(set(articles.tolist()))
-        mean = means({"wrong": self.values[inside].tolist()}, articles.tolist(), {"wrong": SHARE})
-        share = mean["wrong"]
+        values = {"wrong": self.values[inside].tolist()}
+        (share,) = means(values, articles.tolist(), {"wrong": SHARE}).values()
         note = "" if share.low is not None else TOO_FEW if units < FEWEST else ALL_EQUAL
         difference, p = MetricEstimate("difference", None, note="no other questions"), None
         if not inside.all():
@@ -130,7 +130,7 @@ class _Sides:
             difference,
             p,
             Counter(self.rows[qid].stage or self.rows[qid].kind for qid in lost),
-            Counter(self.question_words[qid] for qid in lost),
+            Counter(self.words[qid] for qid in lost),
             tuple(self.rows[qid].text for qid in lost[:EXAMPLES]),
         )
 
@@ -152,7 +152,7 @@ def _by_meaning(workspace: WorkspaceFolder, run: RunFolder, sides: _Sides) -> li
 
 def _by_word(sides: _Sides) -> list[QuestionGroup]:
     keyed: dict[str, list[str]] = {}
-    for qid, word in sides.question_words.items():
+    for qid, word in sides.words.items():
         keyed.setdefault(f"{WORD}-{word}", []).append(qid)
     if len(keyed) < 2:
         return []

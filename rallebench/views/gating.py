@@ -38,8 +38,9 @@ def gate_runs(
     part: str = "",
     workspace: WorkspaceFolder | None = None,
 ) -> Gate:
-    """Gate the run ``new`` against ``base`` by a metric ('' for the headline). ``common``: compare only equal questions.
-    ``part``: a group of the base's questions, as "meaning-2", which takes the ``workspace``.
+    """Gate the run ``new`` against ``base`` by a metric ('' for the headline). ``common``: compare only the questions
+    that are the same in both. ``part``: only the questions in a group of ``base``, as in "meaning-2"; needs the
+    ``workspace``.
 
     Raises UsageError if they cannot be compared: an unfinished run, other questions or gold, another version of the
     scorer, a metric without a better direction.
@@ -142,9 +143,7 @@ def _level(confidence: float) -> float:
 def _check_finished(run: RunFolder) -> None:
     report = run.report() or RunReport()
     if run.state().is_active or not report.complete:
-        answered = (
-            f"{report.n_done:,} of {plural(report.n, 'question')}" if report.n else "no question"
-        )
+        answered = f"{report.n_done:,} of {report.n:,} questions" if report.n else "no question"
         raise UsageError(
             f"The run {run.name!r} is not finished: {answered} answered and scored.",
             hint=Hint("start-again"),

@@ -21,7 +21,7 @@ GOOD, BAD = '{"truthfulness": 5, "relevance": 5}', '{"truthfulness": 1, "relevan
 
 
 @pytest.fixture
-def judged_run(tmp_path: Path) -> Any:
+def judging(tmp_path: Path) -> Any:
     """A workbench with a run whose answers are "Titan", right once in eight."""
     bench = Workbench(make_workspace(tmp_path / "workspace"))
     run_of(bench, "first")
@@ -42,9 +42,9 @@ def probe(bench: Workbench, column: str, *probes: str, **more: Any) -> JudgeProb
     return complete(bench.runs.probe("first", column, wrong, probes, **more), lambda event: None)
 
 
-def test_a_judge_that_believes_praise_flips_for_wrong_answers_alone(judged_run: Workbench) -> None:
-    column = judge(judged_run, "vain", {"certainly correct": GOOD})
-    found = probe(judged_run, column, "praised", "padded", "seed")
+def test_a_judge_that_believes_praise_flips_for_wrong_answers_alone(judging: Workbench) -> None:
+    column = judge(judging, "vain", {"certainly correct": GOOD})
+    found = probe(judging, column, "praised", "padded", "seed")
     praised, padded, seed = found.probes
     assert (praised.flips.value, praised.flips.n, praised.to_right) == (1.0, 7, 7)
     assert praised.moved == 1.0 and praised.to_wrong == 0
@@ -53,12 +53,12 @@ def test_a_judge_that_believes_praise_flips_for_wrong_answers_alone(judged_run: 
     assert [row[0] for row in probe_table(found).rows] == ["praised", "padded", "seed"]
 
 
-def test_a_judge_that_goes_by_the_first_block_flips_with_the_order(judged_run: Workbench) -> None:
+def test_a_judge_that_goes_by_the_first_block_flips_with_the_order(judging: Workbench) -> None:
     # The swapped prompt asks for the relevance first.
-    column = judge(judged_run, "first", {"one for relevance and one for truthfulness": GOOD})
-    (order,) = probe(judged_run, column, "order").probes
+    column = judge(judging, "first", {"one for relevance and one for truthfulness": GOOD})
+    (order,) = probe(judging, column, "order").probes
     assert (order.flips.value, order.flips.n, order.to_right) == (1.0, 8, 8)
-    assert {x.probe for x in probe(judged_run, column).probes} == {
+    assert {x.probe for x in probe(judging, column).probes} == {
         "order",
         "padded",
         "praised",
@@ -66,39 +66,39 @@ def test_a_judge_that_goes_by_the_first_block_flips_with_the_order(judged_run: W
     }
 
 
-def test_the_usual_pass_is_not_asked_again(judged_run: Workbench) -> None:
-    column = judge(judged_run, "fair", {})
-    folder = judged_run.runs.open("first").path / "judges"
+def test_the_usual_pass_is_not_asked_again(judging: Workbench) -> None:
+    column = judge(judging, "fair", {})
+    folder = judging.runs.open("first").path / "judges"
     before = {path.name: (path / "episodes.jsonl").stat().st_mtime_ns for path in folder.iterdir()}
-    probe(judged_run, column, "padded")
+    probe(judging, column, "padded")
     after = {path.name: (path / "episodes.jsonl").stat().st_mtime_ns for path in folder.iterdir()}
     assert len(after) == 2 and before.items() <= after.items()
 
 
-def test_a_judge_that_cannot_be_read_is_counted_not_flipped(judged_run: Workbench) -> None:
-    column = judge(judged_run, "mumbling", {"asked above": "well"})
-    (padded,) = probe(judged_run, column, "padded").probes
+def test_a_judge_that_cannot_be_read_is_counted_not_flipped(judging: Workbench) -> None:
+    column = judge(judging, "mumbling", {"asked above": "well"})
+    (padded,) = probe(judging, column, "padded").probes
     assert (padded.flips.n, padded.missing, padded.flips.value) == (0, 8, None)
-    assert "no answer could be probed" in probe(judged_run, column, "padded").sentences[0]
+    assert "no answer could be probed" in probe(judging, column, "padded").sentences[0]
 
 
-def test_a_sample_is_drawn_by_its_seed(judged_run: Workbench) -> None:
-    column = judge(judged_run, "fair", {})
-    found = probe(judged_run, column, "padded", sample=3, seed=1)
+def test_a_sample_is_drawn_by_its_seed(judging: Workbench) -> None:
+    column = judge(judging, "fair", {})
+    found = probe(judging, column, "padded", sample=3, seed=1)
     assert found.probes[0].flips.n == 3 and "3 answers drawn by seed 1 of 8." in found.notes
     with pytest.raises(UsageError, match="A sample of 0 answers is empty"):
-        probe(judged_run, column, "padded", sample=0)
+        probe(judging, column, "padded", sample=0)
 
 
-def test_what_cannot_be_probed_is_one_sentence(judged_run: Workbench) -> None:
-    column = judge(judged_run, "fair", {})
+def test_what_cannot_be_probed_is_one_sentence(judging: Workbench) -> None:
+    column = judge(judging, "fair", {})
     with pytest.raises(UsageError, match="There is no probe 'louder'; choose order, padded"):
-        probe(judged_run, column, "louder")
-    with pytest.raises(UsageError, match="'em' is not a judge and cannot be probed"):
-        probe(judged_run, "em", "padded")
+        probe(judging, column, "louder")
+    with pytest.raises(UsageError, match="'em' is not a judge, so it cannot be probed"):
+        probe(judging, "em", "padded")
     with pytest.raises(UsageError, match="has one order only"):
-        probe(judged_run, "rgb-errors:fair", "order")
-    assert {x.probe for x in probe(judged_run, "rgb-errors:fair").probes} == {
+        probe(judging, "rgb-errors:fair", "order")
+    assert {x.probe for x in probe(judging, "rgb-errors:fair").probes} == {
         "padded",
         "praised",
         "seed",

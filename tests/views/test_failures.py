@@ -60,13 +60,15 @@ def make_run(
     return bench.runs.open(name)
 
 
-def group(bench: Workbench, run: RunFolder, encoder: Topics | None = None) -> QuestionClusters:
+def make_groups(
+    bench: Workbench, run: RunFolder, encoder: Topics | None = None
+) -> QuestionClusters:
     own = encoder or Topics()
     return complete(group_questions(bench.workspace, lambda _: own, run), lambda _: None)
 
 
 def explain(bench: Workbench, run: RunFolder) -> FailureReport:
-    group(bench, run)
+    make_groups(bench, run)
     return explain_failures(bench.workspace, run)
 
 
@@ -93,7 +95,7 @@ def test_the_group_that_is_wrong_more_often_is_named_by_its_words(bench: Workben
 def test_groups_do_not_depend_on_the_answers_and_are_made_once(bench: Workbench) -> None:
     first, second = make_run(bench, "a", MOONS), make_run(bench, "b", {40})
     encoder = Topics()
-    assert group(bench, first, encoder) == group(bench, second, encoder)
+    assert make_groups(bench, first, encoder) == make_groups(bench, second, encoder)
     assert encoder.calls == 1 and clusters_file(bench.workspace, first) == clusters_file(
         bench.workspace, second
     )
@@ -101,16 +103,16 @@ def test_groups_do_not_depend_on_the_answers_and_are_made_once(bench: Workbench)
 
 def test_a_damaged_file_of_groups_is_made_again(bench: Workbench) -> None:
     run = make_run(bench, "a", MOONS)
-    before = group(bench, run)
+    before = make_groups(bench, run)
     for text in ("{", "[]", '{"groups": 3}', '{"groups": [["q"]], "left_out": "x"}'):
         clusters_file(bench.workspace, run).write_text(text)
         assert stored_clusters(bench.workspace, run) is None
-        assert group(bench, run) == before
+        assert make_groups(bench, run) == before
 
 
 def test_a_group_filters_questions_and_fills_a_dataset(bench: Workbench) -> None:
     run = make_run(bench, "a", MOONS)
-    group(bench, run)
+    make_groups(bench, run)
     ids = slice_ids(bench.workspace, run, "word-who")
     assert ids == {f"q{i:03}" for i in range(HALF, 2 * HALF)}
     assert set(question_ids(bench.workspace, run, "word-who")) == ids
@@ -131,7 +133,7 @@ def test_unknown_groups_are_one_sentence(bench: Workbench) -> None:
     run = make_run(bench, "a", MOONS)
     with pytest.raises(UsageError, match="not grouped by meaning yet"):
         slice_ids(bench.workspace, run, "meaning-1")
-    group(bench, run)
+    make_groups(bench, run)
     with pytest.raises(NotFoundError, match=r"no group 'meaning-9'\. Groups: meaning-1, meaning-2"):
         slice_ids(bench.workspace, run, "meaning-9")
     with pytest.raises(NotFoundError, match=r"no group 'word-why'\. Groups: word-which, word-who"):
@@ -166,7 +168,7 @@ def test_20000_questions_are_grouped_in_a_bounded_time(
 ) -> None:
     monkeypatch.setattr("rallebench.services.question_groups.MOST_ENCODED", 40)
     run = make_run(bench, "a", MOONS)
-    clusters = group(bench, run)
+    clusters = make_groups(bench, run)
     assert sum(map(len, clusters.groups)) == 40 and clusters.left_out == 20
     notes = explain_failures(bench.workspace, run).notes
     assert "20 questions are in no group by meaning: at most 40 are encoded." in notes

@@ -191,7 +191,13 @@ def top(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     if report is None or going:
         return html.note("The scores appear when the run ends.") + bar
     changed = html.warning(changes_sentence(page, run))
-    return html.warning(run.stop_reason) + changed + tiles(page, run, report) + bar + why_fold(run)
+    return (
+        html.warning(run.stop_reason)
+        + changed
+        + tiles(page, run, report)
+        + bar
+        + why_fold(run, is_slice(query.only))
+    )
 
 
 def changes_sentence(page: Page, run: OpenRun) -> str:

@@ -33,13 +33,16 @@ TITLES = {MEANING: "By meaning", WORD: "By question word"}
 ABOUT = "Groups are made from the questions alone. Intervals count articles and hold for all groups of a table together."
 
 
-def why_fold(run: OpenRun) -> Markup:
-    """Draw the fold; its content is made once it is open."""
+def why_fold(run: OpenRun, sliced: bool) -> Markup:
+    """Draw the fold; its content is made once it is open. ``sliced``: the list shows one of its groups."""
     lazy = Markup(
         '<div id="run-why"><span class="note" data-lazy{}>grouping questions …</span></div>'
     )
     inside = lazy.format(html.attributes(do="runs.why", run=run.name))
-    return html.fold("Why it fails", inside, gist="questions by meaning", id="run-why-fold")
+    name = (
+        "" if sliced else "run-why-fold"
+    )  # a name keeps it open, above the list that was asked for
+    return html.fold("Why it fails", inside, gist="questions by meaning", id=name)
 
 
 def make_groups(page: Page, run: OpenRun) -> None:

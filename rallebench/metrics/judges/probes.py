@@ -41,17 +41,17 @@ def probed_judge(judge: JudgeScorer, probe: str, mark_of: MarkOf, sample: Pair) 
         more = PADDING if probe == PADDED else PRAISE
         return replace(judge, settings=settings, judged=_add(judge.judged, more))
     if probe == SEED:
-        return replace(judge, settings=settings, ask=_alter(judge.ask, _with_other_seed))
+        return replace(judge, settings=settings, ask=_alter_requests(judge.ask, _with_other_seed))
     kind, _, _ = judge.name.partition(":")
     if SWAPPED in inspect.signature(METRICS.entry(kind).value).parameters:
-        turned = judge_named(judge.name, mark_of, prompts="", **{SWAPPED: True})
+        turned = judge_named(judge.name, mark_of, swapped=True)
         return replace(turned, settings={**turned.settings, "probe": probe})
     flow = judge.flow(sample)
     if flow is None or not getattr(next(flow), "choices", ()):
         raise UsageError(
             f"The judge {judge.name!r} has one order only, so its order cannot be probed; leave out {ORDER!r}."
         )
-    return replace(judge, settings=settings, ask=_alter(judge.ask, _with_turned_choices))
+    return replace(judge, settings=settings, ask=_alter_requests(judge.ask, _with_turned_choices))
 
 
 def _add(judged: Callable[[Episode], str | None], more: str) -> Callable[[Episode], str | None]:
@@ -64,14 +64,14 @@ def _add(judged: Callable[[Episode], str | None], more: str) -> Callable[[Episod
     return text
 
 
-def _alter(
+def _alter_requests(
     ask: Callable[..., Flow | None], change: Callable[[Request], Request]
 ) -> Callable[..., Flow | None]:
-    def ask_changed(example: Example, answer: str, **known: Any) -> Flow | None:
+    def alter(example: Example, answer: str, **known: Any) -> Flow | None:
         flow = ask(example, answer, **known)
         return None if flow is None else _changed_requests(flow, change)
 
-    return ask_changed
+    return alter
 
 
 def _changed_requests(flow: Flow, change: Callable[[Request], Request]) -> Flow:
