@@ -25,7 +25,7 @@ from forced_formats import SMOLLM2, write_model
 from rallebench.core.entries import LLMEntry
 from rallebench.core.events import complete
 from rallebench.core.report import Estimate
-from rallebench.core.runs import RunResult
+from rallebench.core.runs import RunOptions, RunResult
 from rallebench.core.types import Action, Chain
 from rallebench.services.workbench import Workbench
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
@@ -89,7 +89,7 @@ def chain(retriever: str, llm: str, passages: int, shots: int) -> Chain:
     return Chain(f"{llm}-{passages}-{shots}", (retrieve, read))
 
 
-def untrained(folder: Path, name: str) -> list[str]:
+def make_untrained(folder: Path, name: str) -> list[str]:
     """The lines of a set's questions whose articles the embedded reader was never trained on."""
     lines = (folder / f"{name}_kilt.jsonl").read_text(encoding="utf-8").splitlines()
     titles = [
@@ -99,7 +99,7 @@ def untrained(folder: Path, name: str) -> list[str]:
     return [line for line, title in zip(lines, titles) if part_of(title, SETS[name]) == "test"]
 
 
-def prepared(bench: Workbench, folder: Path, data: Path | None, size: Size) -> list[Sets]:
+def prepare_workspace(bench: Workbench, folder: Path, data: Path | None, size: Size) -> list[Sets]:
     """The sets in the workspace, each in two parts without a common question, over an index of MiniLM's vectors."""
     starter = bench.workspace.dataset(STARTER)[1].read_text(encoding="utf-8").splitlines()
     sources = {STARTER: (starter, "starter-minilm")}
@@ -110,7 +110,7 @@ def prepared(bench: Workbench, folder: Path, data: Path | None, size: Size) -> l
         if f"{name}-minilm" not in bench.workspace.retrievers():
             for _ in bench.data.build_index(f"{name}-minilm", corpus, "flat", page_map=pages):
                 pass
-        sources[name] = (untrained(data, name), f"{name}-minilm")
+        sources[name] = (make_untrained(data, name), f"{name}-minilm")
     sets = []
     for name, (lines, retriever) in sources.items():
         drawn = random.Random(_report.SEED).sample(lines, len(lines))
@@ -128,7 +128,7 @@ def prepared(bench: Workbench, folder: Path, data: Path | None, size: Size) -> l
 
 def run(bench: Workbench, value: Chain, dataset: str) -> RunResult:
     """The result of a run of a chain."""
-    options = BenchmarkOptions(dataset, metrics=METRICS, track=False)
+    options = BenchmarkOptions(dataset, metrics=METRICS, run=RunOptions(track=False))
     return complete(bench.runs.run(of_chain(bench.workspace, value, options)))
 
 
@@ -174,7 +174,7 @@ def measure(folder: Path, data: Path | None, model: str, size: Size) -> Report:
         bench.models.add(name, entry, replace=True)
     for _ in bench.models.load(READER, "language model"):  # before MiniLM, whose weights it shares
         pass
-    sets = prepared(bench, folder, data, size)
+    sets = prepare_workspace(bench, folder, data, size)
     chains: dict[str, tuple[int, int]] = {}
     plain: dict[str, float] = {}
     report.notes.append(

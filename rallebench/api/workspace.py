@@ -17,7 +17,7 @@ from rallebench.api.wording import in_python
 from rallebench.core.deciding import CONFIDENCE, MARGIN, StoppingRule
 from rallebench.core.errors import StoppedError, UsageError
 from rallebench.core.gating import check_limits
-from rallebench.core.repeats import repeat_options
+from rallebench.core.repeats import RepeatOptions, repeat_options
 from rallebench.core.runs import RunOptions
 from rallebench.core.spending_limit import spending_limit
 from rallebench.core.types import Chain, Example
@@ -152,14 +152,14 @@ class Workspace(WorkspaceData):
             batch_size=batch_size,
             metrics=None if metrics is None else _names(metrics),
             sampled=sample is not None,
-            max_errors=max_errors,
             seed=seed,
-            track=self.track if track is None else track,
             examples=() if questions.reference else questions.examples,
-            budget=spending_limit(max_usd),
-            until=_stopping_rule(until_decided, margin, confidence),
-            repeats=repeat_options(
-                repeats, [f"{metric}={score}" for metric, score in (thresholds or {}).items()]
+            run=RunOptions(
+                max_errors=max_errors,
+                track=self.track if track is None else track,
+                budget=spending_limit(max_usd),
+                repeats=_repeats(repeats, thresholds),
+                until=_stopping_rule(until_decided, margin, confidence),
             ),
         )
         changed = self._chain(chain, llm, retriever, settings)
@@ -255,10 +255,7 @@ class Workspace(WorkspaceData):
             allow_python=self._bench.allow_python,
         )
         options = RunOptions(
-            batch_size,
-            max_errors,
-            budget=spending_limit(max_usd),
-            repeats=repeat_options(repeats),
+            batch_size, max_errors, budget=spending_limit(max_usd), repeats=_repeats(repeats)
         )
         return self._perform(request, options, track)
 
@@ -278,13 +275,14 @@ class Workspace(WorkspaceData):
         batch_size: int = 20,
         max_errors: int | None = None,
         max_usd: float | None = None,
+        repeats: int = 1,
         track: bool | None = None,
     ) -> ExperimentRun:
         """Run variants of a chain and compare them.
 
         ``vary``: field → values, such as ``{"k": [1, 3, 5], "llm": ["a", "b"]}``. ``strategy``: "one-factor" varies one
         field at a time, "grid" runs all combinations. ``metric``: decides which variant is best. ``name``: an existing
-        name continues that sweep. ``max_usd``: as in ``run``, for all variants together.
+        name continues that sweep. ``max_usd``: as in ``run``, for all variants together; ``repeats``: for each of them.
 
         >>> ws.sweep("starter", "starter-qa", {"k": [1, 3, 5]}, name="ks")  # doctest: +SKIP
         """
@@ -306,7 +304,9 @@ class Workspace(WorkspaceData):
             limit=limit,
             seed=seed,
         )
-        options = RunOptions(batch_size, max_errors, budget=spending_limit(max_usd))
+        options = RunOptions(
+            batch_size, max_errors, budget=spending_limit(max_usd), repeats=_repeats(repeats)
+        )
         return self._perform(request, options, track)
 
     def _perform(
@@ -330,6 +330,10 @@ class Workspace(WorkspaceData):
 def _names(names: Sequence[str]) -> tuple[str, ...]:
     """The names in a list, or in a text with one name."""
     return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _repeats(number: int, thresholds: Mapping[str, float] | None = None) -> RepeatOptions:
+    return repeat_options(number, [f"{name}={score}" for name, score in (thresholds or {}).items()])
 
 
 def _stopping_rule(base: Run | str | None, margin: float, confidence: float) -> StoppingRule | None:

@@ -15,7 +15,8 @@ from rallebench.core.errors import UsageError
 from rallebench.core.experiments import PILOT_QUESTIONS
 from rallebench.core.gating import check_limits
 from rallebench.core.hub_names import is_hub_name
-from rallebench.core.repeats import RepeatOptions, repeat_options
+from rallebench.core.repeats import ONCE, RepeatOptions, repeat_options
+from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.core.spending_limit import SpendingLimit, spending_limit
 from rallebench.core.text import split_names
 from rallebench.render.experiments import plan_blocks
@@ -101,6 +102,22 @@ def read_repeats(args: argparse.Namespace) -> RepeatOptions:
     return options
 
 
+def read_run_options(args: argparse.Namespace) -> RunOptions:
+    """Return the options of a run, or of each run of an experiment, as far as the verb has flags for them. Raises
+    UsageError.
+    """
+    values = vars(args)
+    size = values.get("batch_size")
+    return RunOptions(
+        DEFAULT_OPTIONS.batch_size if size is None else size,
+        values.get("max_errors"),
+        track=not values.get("no_mlflow", False),
+        budget=read_budget(args),
+        repeats=read_repeats(args) if "repeats" in values else ONCE,
+        until=read_stopping_rule(args) if "until_decided" in values else None,
+    )
+
+
 def show_plan(
     experiments: Experiments, request: WorkspaceRequest, args: argparse.Namespace
 ) -> Result | None:
@@ -112,8 +129,9 @@ def show_plan(
         if probe is not None:
             raise UsageError("--probe goes with --plan; without it everything is run.")
         return None
+    repeats = read_repeats(args).number if hasattr(args, "repeats") else 1
     if not hasattr(args, "probe"):
-        plan = experiments.plan(request)
+        plan = experiments.plan(request, repeats)
         return Result(experiment_jobs.plan_json(plan), plan_blocks(plan))
     questions = PILOT_QUESTIONS if probe is None else probe
     if questions < 0:
@@ -122,7 +140,11 @@ def show_plan(
         )
     plan = follow(
         experiment_jobs.plan_with_costs(
-            experiments, request, questions=questions, batch_size=args.batch_size
+            experiments,
+            request,
+            questions=questions,
+            batch_size=args.batch_size,
+            repeats=repeats,
         )
     )
     return Result(experiment_jobs.plan_json(plan, probe=True), plan_blocks(plan))

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 
 from rallebench.cli import arguments
-from rallebench.cli.flags import MLFLOW, flag, switch
+from rallebench.cli.flags import MAX_USD, MLFLOW, REPEATS, flag, switch
 from rallebench.cli.printing import follow_experiment, say
 from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.experiment_reports import BaselinesReport
-from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Column, Table
 from rallebench.views.experiment_requests import baselines_request
 from rallebench.views.experiment_results import baseline_label
@@ -24,6 +23,8 @@ from rallebench.views.experiment_results import baseline_label
         flag("run", "RUN"),
         switch("--long-context", "also with the whole pages of the passages: long prompts"),
         switch("--plan", "only say what it would run"),
+        MAX_USD,
+        *REPEATS,
         *MLFLOW,
     ),
 )
@@ -33,7 +34,7 @@ def baselines(args: argparse.Namespace) -> Result:
     request = baselines_request(workbench.workspace, args.run, args.long_context)
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    result = follow_experiment(workbench.experiments, request, RunOptions(track=not args.no_mlflow))
+    result = follow_experiment(workbench.experiments, request, arguments.read_run_options(args))
     report, failed = result.stored, result.report.failed
     assert isinstance(report, BaselinesReport)
     if "oracle" not in {*report.lines, *failed}:

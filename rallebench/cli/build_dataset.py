@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag
@@ -10,7 +11,6 @@ from rallebench.cli.printing import follow, stage_text
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import BuilderReport
-from rallebench.core.runs import RunOptions
 from rallebench.render import experiments
 from rallebench.services import builders
 from rallebench.views import catalog
@@ -55,12 +55,7 @@ def build_dataset(args: argparse.Namespace) -> Result:
     )
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    options = RunOptions(
-        args.batch_size,
-        args.max_errors,
-        track=False,
-        budget=arguments.read_budget(args),
-    )
+    options = replace(arguments.read_run_options(args), track=False)
     report = follow(workbench.experiments.run(request, options)).stored
     assert isinstance(report, BuilderReport)
     document = report.to_json()

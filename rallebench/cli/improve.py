@@ -10,7 +10,6 @@ from rallebench.cli.flags import flag, many
 from rallebench.cli.printing import follow_experiment
 from rallebench.cli.verbs import VERBS, Result, open_workbench
 from rallebench.core.experiment_reports import SuiteReport
-from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.views.experiment_requests import improve_request
 from rallebench.views.run_requests import changed_chain
@@ -70,13 +69,7 @@ def improve(args: argparse.Namespace) -> Result:
     )
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    options = RunOptions(
-        args.batch_size,
-        args.max_errors,
-        track=not args.no_mlflow,
-        budget=arguments.read_budget(args),
-        repeats=arguments.read_repeats(args),
-    )
+    options = arguments.read_run_options(args)
     result = follow_experiment(workbench.experiments, request, options)
     report = result.stored
     assert isinstance(report, SuiteReport)

@@ -16,7 +16,7 @@ from rallebench.core.hub_names import is_hub_name
 from rallebench.core.numbers import independence
 from rallebench.core.report import ClusterCounts, Estimate, RunReport
 from rallebench.core.run_results import EndingSummary
-from rallebench.core.runs import PreparedRun, RunOptions, RunResult
+from rallebench.core.runs import PreparedRun, RunResult
 from rallebench.core.tables import Column, Table
 from rallebench.render import costs
 from rallebench.render.numbers import interval, text
@@ -62,7 +62,7 @@ from rallebench.views.run_views import FinishedRun, finished_run, interval_note,
 )
 def run(args: argparse.Namespace) -> Result:
     """Benchmark a chain, each chain of a folder, or an agent."""
-    budget = arguments.read_budget(args)
+    own = arguments.read_run_options(args)
     workbench = open_workbench(args)
     if args.resume and not args.name:
         raise UsageError("--resume needs --name RUN, the run to continue.")
@@ -73,15 +73,11 @@ def run(args: argparse.Namespace) -> Result:
         args.batch_size,
         arguments.split_list(args.metrics),
         sampled,
-        args.max_errors,
         args.seed,
-        not args.no_mlflow,
         args.llm,
         args.retriever,
         tuple(args.set),
-        budget=budget,
-        until=arguments.read_stopping_rule(args),
-        repeats=arguments.read_repeats(args),
+        run=own,
     )
     continued = {"run": args.name, "resume": args.resume}
     as_it_began = not (args.chain or args.workflow or args.dataset or limit or sampled)
@@ -128,14 +124,8 @@ def _folder(
     request = run_requests.batch_request(
         workbench.workspace, files, options, title=title, run=args.name, resume=args.resume
     )
-    run_options = RunOptions(
-        max_errors=args.max_errors,
-        track=options.track,
-        budget=options.budget,
-        repeats=options.repeats,
-    )
     try:
-        result = follow_experiment(workbench.experiments, request, run_options)
+        result = follow_experiment(workbench.experiments, request, options.run)
     except StoppedError as error:
         again = f"--name {args.name}" if args.name else "--chain FILE --name RUN"
         raise StoppedError(

@@ -8,9 +8,7 @@ from rallebench.cli import arguments, flags
 from rallebench.cli.flags import flag, switch
 from rallebench.cli.printing import follow_experiment
 from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
-from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import SuiteReport
-from rallebench.core.runs import RunOptions
 from rallebench.core.tables import Table
 from rallebench.render import experiments
 from rallebench.render.numbers import text
@@ -67,18 +65,9 @@ def suite(args: argparse.Namespace) -> Result:
         seed=args.seed,
         allow_python=workbench.allow_python,
     )
-    repeats = arguments.read_repeats(args)
-    if args.plan and repeats.number > 1:
-        raise UsageError("--plan counts one repeat of each question; leave --repeats out.")
     if plan := arguments.show_plan(workbench.experiments, request, args):
         return plan
-    options = RunOptions(
-        args.batch_size,
-        args.max_errors,
-        track=not args.no_mlflow,
-        budget=arguments.read_budget(args),
-        repeats=repeats,
-    )
+    options = arguments.read_run_options(args)
     result = follow_experiment(workbench.experiments, request, options)
     failed = list(result.report.failed)
     mend = f"Start the suite again with --name {request.name!r} once this is mended; finished runs are kept."

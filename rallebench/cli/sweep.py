@@ -13,7 +13,6 @@ from rallebench.cli.verbs import VERBS, Result, failed_parts, open_workbench
 from rallebench.core.errors import UsageError
 from rallebench.core.experiment_reports import RankingReport
 from rallebench.core.report import Estimate
-from rallebench.core.runs import RunOptions
 from rallebench.core.starter import DEFAULT_DATASET
 from rallebench.core.tables import Column, Table
 from rallebench.render.numbers import interval
@@ -51,6 +50,7 @@ STRATEGIES = catalog.names("strategies")
         flag("--metrics", "M,…"),
         *flags.LOOP,
         flags.MAX_USD,
+        *flags.REPEATS,
         *flags.MLFLOW,
         *flags.OVERRIDES,
     ),
@@ -88,12 +88,7 @@ def sweep(args: argparse.Namespace) -> Result:
         for note in plan.notes:
             say(f"Note: {note}")
         return Result(plan.to_json(), (plan.verdict,))
-    options = RunOptions(
-        args.batch_size,
-        args.max_errors,
-        track=not args.no_mlflow,
-        budget=arguments.read_budget(args),
-    )
+    options = arguments.read_run_options(args)
     result = follow_experiment(workbench.experiments, request, options)
     failed = result.report.failed
     mend = f"Start the sweep again with --name {name} once this is mended; finished runs are kept."

@@ -43,7 +43,8 @@ class PlannedRun:
 
     ``open``: the number of its ``questions`` without an answer and a judgement in a run of this name. ``generations`` and
     ``retrievals`` count their calls, judges included. ``depends``: its questions or prompts depend on the answers of an
-    earlier run. ``flow``: the identity of its chain or agent, see ``flow_identity``; '' with a judge.
+    earlier run. ``flow``: the identity of its chain or agent, see ``flow_identity``; '' with a judge. ``repeat``: above 1, it is
+    a repeat of the run before it.
     """
 
     label: str
@@ -58,6 +59,7 @@ class PlannedRun:
     retrievers: tuple[str, ...]
     depends: bool = False
     flow: str = ""
+    repeat: int = 1
 
     @property
     def similarity_key(self) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -149,8 +151,8 @@ class Forecast:
 
     @property
     def count(self) -> int:
-        """The number of runs, or of measurements if there are no runs."""
-        return len(self.runs) or len(self.measurements)
+        """The number of runs without repeats, or of measurements if there are no runs."""
+        return sum(run.repeat == 1 for run in self.runs) or len(self.measurements)
 
     @property
     def questions(self) -> int:
@@ -193,6 +195,10 @@ class Forecast:
         if self.generated:
             notes.append(
                 f"A model is asked for rows ({list_some(self.generated)}); the number of requests depends on what they are made of."
+            )
+        if any(run.repeat > 1 for run in self.runs):
+            notes.append(
+                "A repeat counts its questions again; where no model samples, it is not played."
             )
         if guessed:
             notes.append(
@@ -353,7 +359,8 @@ def as_json(forecast: Forecast, key: str = "suite", *, probe: bool = False) -> J
 def _run_json(run: PlannedRun) -> Json:
     content = asdict(run)
     keys = {field.name: "left" if field.name == "open" else field.name for field in fields(run)}
-    return {key: content[name] for name, key in keys.items() if name != "flow"}
+    own = {key: content[name] for name, key in keys.items() if name not in ("flow", "repeat")}
+    return {**own, "repeat": run.repeat} if run.repeat > 1 else own
 
 
 def _pilot_json(forecast: Forecast) -> Json | None:

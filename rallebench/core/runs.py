@@ -178,7 +178,8 @@ def records_sha256(examples: Sequence[Example]) -> str:
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """The options of a run. ``resume``: continue the run of that name if it exists. ``budget``: its spending limit, shared
-    with other runs and judges of the same command; None: no limit. ``repeats``: how often each question is asked."""
+    with other runs and judges of the same command; None: no limit. ``repeats``: how often each question is asked. ``until``: end
+    the run once this rule decides."""
 
     batch_size: int = 20
     max_errors: int | None = None
@@ -186,6 +187,7 @@ class RunOptions:
     track: bool = True
     budget: SpendingLimit | None = None
     repeats: RepeatOptions = ONCE
+    until: StoppingRule | None = None
 
 
 DEFAULT_OPTIONS = RunOptions()

@@ -51,7 +51,7 @@ from rallebench.engine.judging import pass_request
 from rallebench.engine.ports import WorkContext
 from rallebench.engine.record import EpisodeHead
 from rallebench.engine.rowfile import RowFile
-from rallebench.engine.store import JUDGES, RunFolder
+from rallebench.engine.store import JUDGES, REPEATS, RunFolder
 from rallebench.engine.stored_runs import requested_spec, stored_result, stored_spec
 
 MOST_RUNS = 500
@@ -79,7 +79,7 @@ class DryRunner:
     """The player that answers with fake replies: ``text``, and ``value`` for every metric.
 
     ``runs``: the requested runs, each with a digest of its questions. The digest varies for questions made from fake
-    answers.
+    answers. ``repeats``: how often each question is asked if a model samples.
     """
 
     def __init__(
@@ -89,7 +89,9 @@ class DryRunner:
         text: str,
         value: float,
         needs: Needs,
+        repeats: int = 1,
     ) -> None:
+        self._repeats = repeats
         self._request, self._context, self._needs = request, context, needs
         self._text, self._value = text, value
         self._real = True
@@ -146,15 +148,11 @@ class DryRunner:
         lines = self._lines(folder, request) if folder.path.exists() else {}
         episodes, left, generations, retrievals = self._answers(request, lines)
         stored = stored_result(folder, request) if lines and not left else None
-        judgements = {}
-        for judge in request.judges:
-            inner = pass_request(request, judge, stored.episodes if stored else episodes)
-            path = RunFolder(folder.path / JUDGES / inner.name)
-            judgements[judge.name], more, *requests = self._answers(
-                inner, path.heads() if path.path.exists() else {}
-            )
-            left, generations = max(left, more), generations + requests[0]
-            retrievals += requests[1]
+        calls = _Calls(left, generations, retrievals)
+        judgements, calls = self._judge(
+            request, folder, stored.episodes if stored else episodes, calls
+        )
+        left = calls.open
         mark = (
             f"{records_sha256(request.examples)} {json.dumps(request.flow.settings, default=str)}"
         )
@@ -166,8 +164,8 @@ class DryRunner:
             request.dataset.name,
             len(request.examples),
             left,
-            generations,
-            retrievals,
+            calls.generations,
+            calls.retrievals,
             tuple(dict.fromkeys((*request.flow.llms, *judging))),
             request.flow.retrievers,
             flow=""
@@ -175,6 +173,7 @@ class DryRunner:
             else flow_identity(request.flow.workflow, request.flow.settings),
         )
         self.runs.append((planned, f"{request.label} {mark}"))
+        self._add_repeats(request, folder, episodes, planned, mark)
         for sentence in self._context.coverage(request, None):
             if sentence not in self._needs.warnings:  # else the experiment itself says so
                 self._needs.warnings[f"{request.dataset.name}: {sentence}"] = None
@@ -183,6 +182,67 @@ class DryRunner:
             return stored
         self._real = False
         return replace(_simulate(request, episodes, self._value), judgements=judgements)
+
+    def _judge(
+        self, request: RunRequest, folder: RunFolder, episodes: Mapping[str, Episode], calls: _Calls
+    ) -> tuple[dict[str, dict[str, Episode]], _Calls]:
+        """Return judge → its fake judgements, and ``calls`` with those of all judges. ``folder``: of the judged run."""
+        judgements = {}
+        for judge in request.judges:
+            inner = pass_request(request, judge, episodes)
+            path = RunFolder(folder.path / JUDGES / inner.name)
+            judgements[judge.name], left, generations, retrievals = self._answers(
+                inner, path.heads() if path.path.exists() else {}
+            )
+            calls = _Calls(
+                max(calls.open, left),
+                calls.generations + generations,
+                calls.retrievals + retrievals,
+            )
+        return judgements, calls
+
+    def _add_repeats(
+        self,
+        request: RunRequest,
+        folder: RunFolder,
+        episodes: Mapping[str, Episode],
+        planned: PlannedRun,
+        mark: str,
+    ) -> None:
+        """Add the repeats of a run, unless it is known that no model samples. If unknown, they may take no call."""
+        sampling = self._samples(request, episodes) if self._repeats > 1 else False
+        for number in range(2, self._repeats + 1) if sampling is not False else ():
+            own = RunFolder(folder.path / REPEATS / str(number))
+            lines = own.heads() if own.path.exists() else {}
+            _, left, generations, retrievals = self._answers(request, lines)
+            calls = _Calls(left, generations, retrievals)
+            _, calls = self._judge(request, own, episodes, calls)
+            least = None if sampling else Range(0, 0)
+            label = f"{request.label}/repeat {number}".strip("/")
+            repeat = replace(
+                planned,
+                label=label,
+                open=calls.open,
+                generations=calls.generations.either(least) if least else calls.generations,
+                retrievals=calls.retrievals.either(least) if least else calls.retrievals,
+                repeat=number,
+            )
+            self.runs.append((repeat, f"{label} {mark}"))
+
+    def _samples(self, request: RunRequest, episodes: Mapping[str, Episode]) -> bool | None:
+        """Return whether a model samples in a run; None if unknown before it is loaded, or without a complete fake episode."""
+        temperatures = {
+            step.request.llm if step.request.temperature is None else step.request.temperature
+            for episode in [*episodes.values()][:MOST_PLAYED]
+            for step in episode.steps
+            if isinstance(step.request, Generate)
+        }
+        known = [self._context.temperature(t) if isinstance(t, str) else t for t in temperatures]
+        if any(known):
+            return True
+        if None in known:
+            return None
+        return None if len(episodes) < len(request.examples) else False
 
     def _answers(
         self, request: RunRequest, lines: Mapping[str, EpisodeHead]
@@ -221,6 +281,14 @@ class DryRunner:
         return {}
 
 
+class _Calls(NamedTuple):
+    """The open questions of a run, with their model calls and searches."""
+
+    open: int
+    generations: Range
+    retrievals: Range
+
+
 class _TooMany(Exception):
     """More runs than a plan can list."""
 
@@ -229,12 +297,14 @@ def plan(
     request: ExperimentRequest[W],
     experiment: Callable[[ExperimentRequest[W]], Experiment],
     context: WorkContext,
+    repeats: int = 1,
 ) -> Forecast:
-    """Everything that ``perform`` would run. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
+    """Everything that ``perform`` would run, each question ``repeats`` times where a model samples. Loads nothing, writes nothing. Raises RalleError for a wrong request, and
     MismatchError if a run of that name has other settings."""
     needs = Needs({}, {}, {}, {}, {})
     dry_runs = [
-        _dry_run(experiment(request), DryRunner(request, context, *fake, needs)) for fake in FAKES
+        _dry_run(experiment(request), DryRunner(request, context, *fake, needs, repeats))
+        for fake in FAKES
     ]
     most, least = (count(len(runs) for runs, _ in dry_runs) for count in (max, min))
     runs = tuple(

@@ -294,7 +294,8 @@ def _end_early(run: RunFolder, request: RunRequest, state: str, message: str) ->
     """Score the answers of an interrupted run."""
     report = RunReport(n=len(request.examples))
     with contextlib.suppress(RalleError):
-        report = finish(run, request)
+        thresholds = run.description().repeats.thresholds
+        report = finish(run, request, repeats=RepeatOptions(thresholds=thresholds))
     end(run, report, state, message)
 
 
@@ -331,7 +332,7 @@ def describe_run(
         memory,
         {**installed, **versions(*RECORDED)},
         platform.platform(),
-        repeats=options.repeats.number,
+        repeats=options.repeats,
     )
 
 

@@ -80,7 +80,7 @@ class Pilot:
             if not built:
                 raise _Enough  # a pilot builds no index
             return IndexResult(name)
-        if len(self.samples) >= len(self.plan.runs) or time.monotonic() >= self.deadline:
+        if len(self.samples) >= self.plan.count or time.monotonic() >= self.deadline:
             raise _Enough
         try:
             return (yield from self._run(step))
@@ -173,7 +173,10 @@ def pilot(
     except Exception as error:  # an experiment may fail on so few answers
         if error is player.failure or not player.samples:
             raise
-    samples = player.samples + [None] * (len(plan.runs) - len(player.samples))
+    left = iter(player.samples)
+    samples: list[PilotSample | None] = []
+    for run in plan.runs:  # a repeat costs as much as its run
+        samples.append(samples[-1] if run.repeat > 1 else next(left, None))
     return plan.measure(samples)
 
 

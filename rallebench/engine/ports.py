@@ -49,6 +49,9 @@ class WorkContext(RunContext, Protocol):
     def ensure_index(self, recipe: IndexRecipe) -> Operation[IndexResult]:
         """Find or build an index."""
 
+    def temperature(self, llm: str) -> float | None:
+        """Return the temperature of a model where a request sets none; None if unknown before it is loaded."""
+
     def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
         """Return the name of a recipe's index ('' if not known yet) and True if it is built."""
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 from rallebench.core.backends import Backends
 from rallebench.core.errors import StoppedError
 from rallebench.core.events import Operation, under
-from rallebench.core.repeats import ONCE, MetricRepeats, RepeatOptions, RepeatReport
+from rallebench.core.repeats import MetricRepeats, RepeatOptions, RepeatReport
 from rallebench.core.runs import FlowFactory, RunRequest, RunResult
 from rallebench.core.types import Episode, Flow, Generate, Outcome, Question, Reply
 from rallebench.engine.perform import prepare_request
@@ -37,11 +37,14 @@ def samples(episodes: Iterable[Episode], backends: Backends) -> bool:
 
 
 def requested_repeats(run: RunFolder, options: RepeatOptions) -> RepeatOptions:
-    """Return the repeats to play now: at least those that the run was begun with or has, none if it was stopped."""
+    """Return the repeats to play now: at least those that the run was begun with or has, none if it was stopped. The
+    thresholds are those of its beginning, unless ``options`` have others.
+    """
+    begun = run.description().repeats
+    number = max(options.number, begun.number, 1 + len(run.repeats()))
     if run.state().state == "stopped":
-        return ONCE
-    number = max(options.number, run.description().repeats, 1 + len(run.repeats()))
-    return replace(options, number=number)
+        number = 1
+    return RepeatOptions(number, {**begun.thresholds, **options.thresholds})
 
 
 def play_repeats(

@@ -17,6 +17,7 @@ from rallebench.core.json_values import JsonValue
 from rallebench.core.memory import Memory
 from rallebench.core.own_files import damage_error, parse
 from rallebench.core.prices import Prices, read_prices
+from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.report import MemoryUse
 from rallebench.core.runs import UNTIL_DECIDED, RunSpec
 from rallebench.core.strict_numbers import Count, Number, Whole
@@ -36,7 +37,7 @@ class RunDescription:
 
     ``fingerprint`` covers ``spec``. ``metrics``: registered metrics and judges. ``asks_models``: retrievers that ask
     language models themselves. ``memory``: model or index → its memory, None if unknown; None instead of the mapping if
-    not recorded. ``repeats``: how often each question is asked. ``path``: the file, for errors.
+    not recorded. ``repeats``: how often each question is asked, with the thresholds of metrics. ``path``: the file, for errors.
     """
 
     name: str
@@ -51,7 +52,7 @@ class RunDescription:
     memory: Mapping[str, Memory | None] | None = None
     versions: Mapping[str, str] = field(default_factory=dict)
     platform: str = ""
-    repeats: int = 1
+    repeats: RepeatOptions = ONCE
     path: Path = field(default=Path("run.json"), compare=False, repr=False)
 
     @property
@@ -146,8 +147,10 @@ class RunDescription:
                 name: None if size is None else {"ram": size.ram, "vram": size.vram}
                 for name, size in self.memory.items()
             }
-        if self.repeats > 1:
-            value["repeats"] = self.repeats
+        if self.repeats.number > 1:
+            value["repeats"] = self.repeats.number
+        if self.repeats.thresholds:
+            value["thresholds"] = dict(self.repeats.thresholds)
         return {**value, "versions": dict(self.versions), "platform": self.platform}
 
     @classmethod
@@ -168,7 +171,7 @@ class RunDescription:
             None if stored.memory is None else {n: _memory(s) for n, s in stored.memory.items()},
             stored.versions,
             stored.platform,
-            stored.repeats,
+            RepeatOptions(stored.repeats, stored.thresholds),
             path,
         )
 
@@ -271,3 +274,4 @@ class _Run:
     versions: Mapping[str, str] = field(default_factory=dict)
     platform: Text = ""
     repeats: Count = 1
+    thresholds: Mapping[str, Number] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from rallebench.analysis.baselines import compare_baselines
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.experiments import Experiment, ExperimentRequest, Release, Report
-from rallebench.core.runs import RunRequest
+from rallebench.core.runs import RunOptions, RunRequest
 from rallebench.core.settings import dataclass_form, declare, declare_text
 from rallebench.core.types import Chain, Example, digest
 from rallebench.engine.store import RunFolder
@@ -159,8 +159,8 @@ def baseline_runs(
         metrics=stored.metrics,
         name=run.name,
         seed=stored.spec.seed,
-        resume=True,
         may_grow=True,
+        options=RunOptions(resume=True),
     ).request
     if whole.dataset.sha256 != stored.dataset_sha256:
         raise UsageError(

@@ -7,8 +7,8 @@ import time
 from collections.abc import Sequence
 
 from rallebench.core.errors import Hint, UsageError
-from rallebench.core.repeats import ONCE, RepeatOptions
 from rallebench.core.runs import (
+    DEFAULT_OPTIONS,
     DatasetRef,
     FlowSpec,
     PreparedRun,
@@ -16,7 +16,6 @@ from rallebench.core.runs import (
     RunRequest,
     records_sha256,
 )
-from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import Example
 from rallebench.datasets.reading import read_questions, select
 from rallebench.engine.experiment_store import check_free
@@ -39,25 +38,21 @@ def prepare_run(
     metrics: Sequence[str] | None = None,
     name: str = "",
     label: str = "",
-    batch_size: int = 20,
     seed: int = 0,
-    max_errors: int | None = None,
-    resume: bool = False,
     may_grow: bool = False,
-    track: bool = True,
-    budget: SpendingLimit | None = None,
-    repeats: RepeatOptions = ONCE,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> PreparedRun:
     """Check a run before any model is loaded. Raises UsageError; writes nothing.
 
     ``examples``: the questions; ``dataset`` is then only their name. ``sampled``: draw the questions by ``seed`` instead of
-    taking the first. ``resume``: continue the existing run ``name``. ``may_grow``: continue a run with more of its first or
-    drawn questions, up to ``limit``, under the same fingerprint; a ``limit`` of None keeps its questions.
+    taking the first. ``may_grow``: continue a run with more of its first or drawn questions, up to ``limit``, under the same
+    fingerprint; a ``limit`` of None keeps its questions. ``options``: those of the run; its stopping rule is applied by
+    ``until_decided``.
     """
     if limit == 0 or (limit is not None and limit < -1):
         raise UsageError(f"The number of questions is {limit}; give at least 1, or -1 for all.")
     run_limit, count = limit, limit
-    if may_grow and resume:
+    if may_grow and options.resume:
         run_limit, count, drawn = _grow(RunFolder.open(workspace.runs, name), limit)
         if sampled and not drawn:
             raise UsageError(
@@ -66,7 +61,7 @@ def prepare_run(
             )
         sampled = drawn
     run_limit, count = (None if n == -1 else n for n in (run_limit, count))
-    check_options(batch_size, max_errors)
+    check_options(options.batch_size, options.max_errors)
     check_flow(workspace, flow)
     ref, examples = _choose_questions(
         workspace, dataset, examples, count, drawn_by=seed if sampled else None
@@ -90,14 +85,13 @@ def prepare_run(
     missing = coverage(workspace, flow.retrievers, examples, at_most=MOST_PASSAGES)
     warnings = tuple(filter(None, missing.values()))
     exists = (workspace.runs / name).exists()
-    if exists and not resume:
+    if exists and not options.resume:
         raise UsageError(
             f"The run {name!r} exists already in {workspace.runs}.", hint=Hint("resume", name)
         )
     check_free(workspace.path, "run", name)
-    if resume:
+    if options.resume:
         RunFolder.open(workspace.runs, name).description()
-    options = RunOptions(batch_size, max_errors, resume, track, budget, repeats)
     return PreparedRun(request, options, warnings)
 
 

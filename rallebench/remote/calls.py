@@ -12,6 +12,7 @@ from rallebench.core.errors import NotFoundError, ReadOnlyError, UsageError
 from rallebench.core.events import Event, complete, ignore
 from rallebench.core.registry import unknown
 from rallebench.core.report import RunReport
+from rallebench.core.runs import RunOptions
 from rallebench.core.spending_limit import spending_limit
 from rallebench.core.types import Episode
 from rallebench.remote.shapes import (
@@ -128,7 +129,7 @@ class Calls:
             metrics=chosen or None,
             llm=llm or None,
             retriever=retriever or None,
-            budget=spending_limit(max_usd or None),
+            run=RunOptions(budget=spending_limit(max_usd or None)),
         )
         prepared = of_chain(
             self._bench.workspace, chain, options, run=name, resume=self._bench.runs.exists(name)

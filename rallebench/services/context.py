@@ -16,6 +16,7 @@ from rallebench.core.memory import Memory
 from rallebench.core.runs import RunRequest
 from rallebench.engine.reply_cache import ReplyCache
 from rallebench.engine.store import RunFolder
+from rallebench.llms import LLMS
 from rallebench.services.leases import Lease
 from rallebench.services.models import ModelManager
 from rallebench.services.tracking import Tracking
@@ -83,6 +84,16 @@ class EngineContext:
     def ensure_index(self, recipe: IndexRecipe) -> Operation[IndexResult]:
         parts = self._parts
         return ensure_index(parts.workspace, recipe, parts.models.encoders)
+
+    def temperature(self, llm: str) -> float | None:
+        """Return a model's own temperature: of the loaded model, or of its entry."""
+        loaded = self._parts.models.backends.llms.get(llm)
+        if loaded is not None:
+            return float(getattr(loaded, "temperature", 0.0) or 0.0)
+        entry = self._parts.workspace.llm(llm)
+        setting = LLMS.entry(entry.backend).form.get("temperature")
+        value = entry.settings.get("temperature", setting.default if setting else 0.0)
+        return float(value) if isinstance(value, (int, float)) else None
 
     def foresee(self, recipe: IndexRecipe) -> tuple[str, bool]:
         """Return the name of an index with this recipe ('' if not known yet) and whether it is built."""

@@ -44,17 +44,24 @@ def estimate(
     planned: Forecast,
 ) -> Job:
     """Run a job that asks a few questions of each planned run; its result is the ``Forecast`` with costs."""
-    identity = repr((request.kind, request.to_json()))
     work = experiments.pilot(planned, request)
+    identity = _pilot_identity(planned, request)
     return jobs.submit(PILOT, request.name, identity, lambda job: work, anew=True)
 
 
-def pilot_costs(jobs: JobManager, request: ExperimentRequest[WorkspaceFolder]) -> PilotCosts | None:
-    """Return the costs measured by the newest successful pilot of exactly this request; None if there is none."""
+def _pilot_identity(planned: Forecast, request: ExperimentRequest[WorkspaceFolder]) -> str:
+    repeats = max((run.repeat for run in planned.runs), default=1)
+    return repr((request.kind, request.to_json(), repeats))
+
+
+def pilot_costs(
+    jobs: JobManager, request: ExperimentRequest[WorkspaceFolder], planned: Forecast
+) -> PilotCosts | None:
+    """Return the costs measured by the newest successful pilot of exactly this plan; None if there is none."""
     job = jobs.get(PILOT, request.name)
     if job is None or not isinstance(job.result, Forecast):
         return None
-    return job.result.pilot if job.identity == repr((request.kind, request.to_json())) else None
+    return job.result.pilot if job.identity == _pilot_identity(planned, request) else None
 
 
 def active(jobs: JobManager) -> list[Job]:
@@ -140,9 +147,11 @@ def plan_with_costs(
     *,
     questions: int,
     batch_size: int,
+    repeats: int = 1,
 ) -> Operation[Forecast]:
-    """Plan an experiment and measure its costs with a pilot of ``questions`` per run (0: no pilot)."""
-    plan = experiments.plan(request)
+    """Plan an experiment and measure its costs with a pilot of ``questions`` per run (0: no pilot). ``repeats``: of each
+    question."""
+    plan = experiments.plan(request, repeats)
     if not questions:
         return plan
     if plan.builds:

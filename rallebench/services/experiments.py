@@ -73,12 +73,13 @@ class Experiments:
         self._workspace, self._models = parts.workspace, parts.models
         self.store = ExperimentStore(self._workspace.path)
 
-    def plan(self, request: WorkspaceRequest) -> Forecast:
-        """Return everything that ``run`` would run, without loading or writing anything. Raises RalleError for an
+    def plan(self, request: WorkspaceRequest, repeats: int = 1) -> Forecast:
+        """Return everything that ``run`` would run, without loading or writing anything. ``repeats``: of each question. Raises RalleError for an
         invalid request, MismatchError if a run of that name has other settings.
         """
         with self._lease(request, "the plan of ") as lease:
-            return plan(request, EXPERIMENTS[request.kind], EngineContext(self._parts, lease))
+            context = EngineContext(self._parts, lease)
+            return plan(request, EXPERIMENTS[request.kind], context, repeats)
 
     def pilot(
         self,

@@ -84,12 +84,12 @@ class Forecasts:
         self._workspace, self._models, self._jobs = workspace, models, jobs
         self._runs, self._experiments, self._asking = runs, experiments, asking
 
-    def forecast(self, request: ExperimentRequest[WorkspaceFolder]) -> Forecast:
-        """Return the plan of an experiment with all known costs, without calling a model. Raises RalleError for an
+    def forecast(self, request: ExperimentRequest[WorkspaceFolder], repeats: int = 1) -> Forecast:
+        """Return the plan of an experiment with all known costs, without calling a model. ``repeats``: of each question. Raises RalleError for an
         invalid request.
         """
-        plan = self.plan(request)
-        plan = replace(plan, pilot=experiment_jobs.pilot_costs(self._jobs, request))
+        plan = self.plan(request, repeats)
+        plan = replace(plan, pilot=experiment_jobs.pilot_costs(self._jobs, request, plan))
         pilot = plan.pilot
         seconds, usd, basis = _pilot_time(pilot) if pilot else self._earlier_time(plan)
         calls, cached = plan.generations.high, self._cached_calls(request)
@@ -119,9 +119,9 @@ class Forecasts:
             else (),
         )
 
-    def plan(self, request: ExperimentRequest[WorkspaceFolder]) -> Forecast:
-        """Return the runs of an experiment. Raises RalleError for an invalid request."""
-        value = self._experiments.plan(request)
+    def plan(self, request: ExperimentRequest[WorkspaceFolder], repeats: int = 1) -> Forecast:
+        """Return the runs of an experiment, and the repeats of their questions. Raises RalleError for an invalid request."""
+        value = self._experiments.plan(request, repeats)
         return replace(value, open_end="") if request.kind in RANKED else value
 
     def _earlier_time(self, planned: Forecast) -> tuple[Seconds | None, float | None, str]:

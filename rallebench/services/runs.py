@@ -13,7 +13,7 @@ from rallebench.core.deciding import Decided, Decision
 from rallebench.core.errors import BadFileError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, Warned
 from rallebench.core.own_folders import list_files
-from rallebench.core.runs import DatasetRef, PreparedRun, RunResult
+from rallebench.core.runs import DatasetRef, PreparedRun, RunOptions, RunResult
 from rallebench.core.spending_limit import SpendingLimit
 from rallebench.core.types import Chain, Episode, Example
 from rallebench.engine.execute import execute, rescore
@@ -214,9 +214,8 @@ class Runs:
             examples=own,
             metrics=stored.metrics,
             name=name,
-            batch_size=stored.batch_size,
+            options=RunOptions(stored.batch_size, resume=True),
             seed=stored.spec.seed,
-            resume=True,
             may_grow=rule is None,
             limit=stored.spec.limit if rule else None,
             sampled=rule is not None and stored.is_sampled,

@@ -11,6 +11,7 @@ from typing import Any
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
+from rallebench.core.repeats import ONCE, RepeatOptions, repeat_options
 from rallebench.core.settings import Setting, check_values
 from rallebench.core.starter import DEFAULT_DATASET, STARTER_INDEXES
 from rallebench.core.types import Chain, Json
@@ -28,7 +29,7 @@ class Design:
     of a prompt written here; ``settings``: benchmark → setting → typed value; ``auto``: the name used if none is
     typed; ``knobs``: search setting → values; ``searched``: the indexes when the dataset was last chosen
     automatically. ``writer``: the model of the chain in Build if it writes, the default of a benchmark. ``max_usd``:
-    the spending limit as typed; ``repeats``: of each question of a suite, as typed.
+    the spending limit as typed; ``repeats``: of each question, as typed.
     """
 
     kind: str = "sweep"
@@ -58,6 +59,12 @@ class Design:
     folder: str = ""
     auto: str = field(default_factory=lambda: time.strftime("%Y%m%d-%H%M%S"))
     searched: tuple[str, ...] = ()
+
+    @property
+    def repeat_options(self) -> RepeatOptions:
+        """The typed repeats of each question. Raises UsageError."""
+        number = _whole(self.repeats, "The number of repeats", 1)
+        return repeat_options(number or 1) if self.kind != "tradeoff" else ONCE
 
     @property
     def form_name(self) -> str:

@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from rallebench.chains.overrides import overridden
-from rallebench.core.deciding import StoppingRule
 from rallebench.core.errors import UsageError
 from rallebench.core.experiments import ExperimentRequest
-from rallebench.core.repeats import ONCE, RepeatOptions
-from rallebench.core.runs import FlowSpec, PreparedRun
-from rallebench.core.spending_limit import SpendingLimit
+from rallebench.core.runs import DEFAULT_OPTIONS, FlowSpec, PreparedRun, RunOptions
 from rallebench.core.starter import DEFAULT_DATASET
 from rallebench.core.types import Chain, Example
 from rallebench.engine.experiment_store import LONGEST_RUN, folder_name
@@ -32,8 +29,7 @@ BATCH = 20
 class BenchmarkOptions:
     """Options of a benchmark. None means the value in RaLLe's experiment file, or the default. ``sampled``: draw the
     questions at random by ``seed``. ``settings``: ``key=value``. ``examples``: the questions themselves; ``dataset``
-    is then only their name. ``budget``: the spending limit. ``until``: end the run once it is decided. ``repeats``: how
-    often each question is asked.
+    is then only their name. ``run``: the other options of its run; ``batch_size`` replaces its own.
     """
 
     dataset: str | None = None
@@ -41,16 +37,12 @@ class BenchmarkOptions:
     batch_size: int | None = None
     metrics: tuple[str, ...] | None = None
     sampled: bool = False
-    max_errors: int | None = None
     seed: int = 0
-    track: bool = True
     llm: str | None = None
     retriever: str | None = None
     settings: tuple[str, ...] = ()
     examples: tuple[Example, ...] = ()
-    budget: SpendingLimit | None = None
-    until: StoppingRule | None = None
-    repeats: RepeatOptions = ONCE
+    run: RunOptions = DEFAULT_OPTIONS
 
 
 def changed_chain(
@@ -151,7 +143,8 @@ def of_flow(
     resume: bool = False,
 ) -> PreparedRun:
     """Return the checked benchmark of a chain's or an agent's flow. Raises UsageError."""
-    rule = options.until
+    rule = options.run.until
+    size = BATCH if options.batch_size is None else options.batch_size
     prepared = prepare_run(
         workspace,
         flow,
@@ -161,14 +154,9 @@ def of_flow(
         sampled=options.sampled,
         metrics=options.metrics,
         name=run,
-        batch_size=BATCH if options.batch_size is None else options.batch_size,
         seed=options.seed,
-        max_errors=options.max_errors,
-        resume=resume,
         may_grow=resume and rule is None,
-        track=options.track,
-        budget=options.budget,
-        repeats=options.repeats,
+        options=replace(options.run, batch_size=size, resume=resume),
     )
     if rule is None:
         return prepared

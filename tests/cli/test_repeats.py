@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_workspace import QUESTIONS, CommandLine, add_llm, chain, generate, read_lines
+from small_workspace import (
+    QUESTIONS,
+    CommandLine,
+    add_llm,
+    chain,
+    generate,
+    read_lines,
+    retrieve,
+    write_lines,
+)
 
 from rallebench import RalleError, Workspace
 from rallebench.engine.repeats import SEED_STEP
@@ -191,12 +200,12 @@ def test_the_html_report_and_python_have_the_spread(
 def test_a_run_that_is_stopped_in_any_repeat_continues_with_the_rest(
     inside: bool, run: Any, cli: CommandLine, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = "run --no-mlflow --chain sampled --name r --dataset tiny-qa --metrics em"
+    words = "run --no-mlflow --chain sampled --name r --dataset tiny-qa --metrics em,f1"
     with monkeypatch.context() as patch:
         patch.setattr(
             RunFolder, "stop_asked", lambda folder: inside == (folder.path.parent.name == REPEATS)
         )
-        ran = cli(f"{words} --batch-size 2 --repeats 3")
+        ran = cli(f"{words} --batch-size 2 --repeats 3 --threshold f1=0.5")
     assert ran.code == 130, ran.err
     assert (workspace / "runs" / "r" / "repeats").exists() == inside
     stopped = read_report(workspace, "r").get("repeats")
@@ -205,6 +214,75 @@ def test_a_run_that_is_stopped_in_any_repeat_continues_with_the_rest(
     assert ran.code == 0, ran.err
     assert read_report(workspace, "r")["repeats"]["number"] == 3
     assert em_by_repeat(workspace, "r").shape == (8, 3)
+    spread = read_report(workspace, "r")["repeats"]
+    passed = em_by_repeat(workspace, "r", "f1") >= 0.5
+    assert spread["thresholds"] == {"f1": 0.5}, "kept although the run was stopped"
+    assert spread["metrics"]["f1"]["pass_at"][2] == pytest.approx(passed.max(axis=1).mean())
+
+
+SWEEP = "sweep --chain sampled --dataset tiny-qa --vary seed=1,2 --metrics em --name s --no-mlflow"
+
+
+def test_every_variant_of_a_sweep_is_repeated_and_the_plan_counts_all_repeats(
+    cli: CommandLine, workspace: Path
+) -> None:
+    ran = cli(f"{SWEEP} --repeats 3")
+    assert ran.code == 0, ran.err
+    for name in ("s seed=1", "s seed=2"):
+        assert em_by_repeat(workspace, name).shape == (8, 3)
+        report = read_report(workspace, name)
+        assert report["metrics"]["em"]["value"] == pytest.approx(
+            em_by_repeat(workspace, name).mean()
+        )
+
+
+def test_a_plan_counts_every_repeat_of_a_model_that_samples(
+    cli: CommandLine, workspace: Path
+) -> None:
+    write_lines(workspace / "datasets" / "lands.jsonl", LANDS)
+    words = "improve sampled --dataset lands --set examples= --name x --plan --probe 0"
+    once = cli.json(words)["total"]
+    plan = cli.json(f"{words} --repeats 3")
+    assert plan["total"]["left"] == 3 * once["left"]
+    assert plan["total"]["generations"]["high"] == 3 * once["generations"]["high"]
+    assert plan["total"]["generations"]["low"] == 3 * once["generations"]["low"]
+    assert "proof, the chain/repeat 3" in [part["label"] for part in plan["plan"]]
+    assert [part.get("repeat", 1) for part in plan["plan"][:3]] == [1, 2, 3]
+    assert any("A repeat counts its questions again" in note for note in plan["notes"])
+    (workspace / "chains" / "cold.json").write_text(
+        json.dumps(chain("cold", generate("{question}", "mixed", generation={"temperature": 0})))
+    )
+    cold = words.replace("sampled", "cold")
+    assert cli.json(f"{cold} --repeats 3")["total"] == cli.json(cold)["total"], "asked once"
+
+
+LANDS = [
+    {"id": f"q{i}", "input": f"Which town rules land{i}?", "output": [{"answer": f"Town{i}"}]}
+    for i in range(40)
+]
+
+
+def test_the_probe_of_a_plan_prices_all_repeats(cli: CommandLine, workspace: Path) -> None:
+    write_lines(workspace / "datasets" / "lands.jsonl", LANDS)
+    add_llm(workspace, "mixed", default="Titan")
+    words = (
+        "improve sampled --dataset lands --set examples= --set variants=2 --name x --plan --probe 1"
+    )
+    once, thrice = (
+        cli.json(f"{words} --repeats {n}")["probe"]["total"]["model_calls"]["value"] for n in (1, 3)
+    )
+    assert once > 0 and thrice == pytest.approx(3 * once)
+
+
+def test_baselines_are_repeated(cli: CommandLine, run: Any, workspace: Path) -> None:
+    add_llm(workspace, "mixed", default="Titan")
+    action = generate(target="mixed", generation={"temperature": 0.7})
+    content = chain("searching", retrieve(), action)
+    (workspace / "chains" / "searching.json").write_text(json.dumps(content))
+    run("b", "searching", "--repeats", 2)
+    ran = cli("baselines b --no-mlflow --repeats 2")
+    assert ran.code == 0, ran.err
+    assert read_report(workspace, "b oracle")["repeats"]["number"] == 2
 
 
 def test_a_failed_question_counts_in_the_repeats_that_answered_it(

@@ -26,6 +26,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.events import complete
 from rallebench.core.numbers import plural
 from rallebench.core.repeats import RepeatOptions
+from rallebench.core.runs import RunOptions
 from rallebench.engine.store import TITLE
 from rallebench.gui.events import RowWindow
 from rallebench.gui.frame import Page
@@ -445,7 +446,7 @@ def test_a_new_run_says_of_gold_pages_only_what_is_so(ran: Page) -> None:
 
 
 def test_a_closed_book_loses_questions_in_the_answer_and_has_no_r_precision(ran: Page) -> None:
-    chosen = BenchmarkOptions(dataset="tiny-qa", track=False)
+    chosen = BenchmarkOptions(dataset="tiny-qa", run=RunOptions(track=False))
     complete(
         ran.workbench.runs.run(of_chain(ran.workbench.workspace, "closed", chosen, run="shut"))
     )
@@ -519,7 +520,7 @@ def test_judges_of_the_page_stop_at_the_limit(page: Page) -> None:
 
 def test_a_run_has_its_title_in_the_jobs_and_before_its_folder_is_there(page: Page) -> None:
     bench = page.workbench
-    options = BenchmarkOptions(dataset="tiny-qa", track=False)
+    options = BenchmarkOptions(dataset="tiny-qa", run=RunOptions(track=False))
     prepared = of_chain(bench.workspace, "read", options)
     going = Job("run", prepared.name, prepared)
     assert run_list.titles(bench.workspace, [(going.name, going.identity)]) == {

@@ -227,7 +227,7 @@ def test_a_forecast_counts_without_asking_and_knows_what_is_left(bench: Workbenc
 
 def store_run(bench: Workbench, chain: Chain, name: str, seconds: float) -> None:
     """A stored run of four questions that took ``seconds`` in all."""
-    options = BenchmarkOptions(dataset="tiny-qa", limit=4, track=False)
+    options = BenchmarkOptions(dataset="tiny-qa", limit=4, run=RunOptions(track=False))
     prepared = run_requests.of_chain(bench.workspace, chain, options, run=name)
     complete(bench.runs.run(prepared))
     folder = bench.runs.open(name)

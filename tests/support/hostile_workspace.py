@@ -16,6 +16,7 @@ from small_workspace import chain, generate, record, retrieve, scripted, write_l
 
 from rallebench.core.events import complete
 from rallebench.core.prompts import prompts_folder
+from rallebench.core.runs import RunOptions
 from rallebench.gui.frame import Page
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
@@ -146,7 +147,7 @@ def fill_hostile_workspace(page: Page) -> None:
     page.call("import.start", {"kind": "corpus", "form": "tsv", "name": "hostile"})
     ended(page, "import", "hostile")
     options = BenchmarkOptions(
-        dataset="hostile", track=False, metrics=("em", f"truthfulness:{NAME}")
+        dataset="hostile", run=RunOptions(track=False), metrics=("em", f"truthfulness:{NAME}")
     )
     for name in ("first", "second"):
         complete(workbench.runs.run(of_chain(workbench.workspace, NAME, options, run=name)))

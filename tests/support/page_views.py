@@ -16,6 +16,7 @@ from small_workspace import READ, make_workspace
 from rallebench.core.entries import LLMEntry
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
+from rallebench.core.runs import RunOptions
 from rallebench.gui.frame import Page
 from rallebench.services.workbench import Workbench
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
@@ -87,7 +88,7 @@ def refused(
 
 def run_of(workbench: Workbench, name: str, **options: Any) -> str:
     """The name of a run of the chain ``read``, after its end."""
-    chosen = BenchmarkOptions(dataset="tiny-qa", track=False, **options)
+    chosen = BenchmarkOptions(dataset="tiny-qa", run=RunOptions(track=False), **options)
     complete(workbench.runs.run(of_chain(workbench.workspace, "read", chosen, run=name)))
     return name
 

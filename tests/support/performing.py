@@ -27,8 +27,9 @@ def streamed(operation: Operation[Any]) -> Iterator[Any]:
 def prepared(
     workspace: WorkspaceFolder, chain: Chain, dataset: str, **settings: Any
 ) -> PreparedRun:
-    """A benchmark of a chain, checked."""
-    return prepare_run(workspace, chain_flow(chain), dataset, **settings)
+    """A benchmark of a chain, checked. ``settings``: of the request, or options of the run."""
+    own = {key: settings.pop(key) for key in RunOptions.__slots__ if key in settings}
+    return prepare_run(workspace, chain_flow(chain), dataset, options=RunOptions(**own), **settings)
 
 
 def run_suite(

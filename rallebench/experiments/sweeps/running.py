@@ -19,7 +19,7 @@ from rallebench.core.experiments import (
     Release,
     Report,
 )
-from rallebench.core.runs import PreparedRun, RunRequest
+from rallebench.core.runs import PreparedRun, RunOptions, RunRequest
 from rallebench.core.settings import fill, parse_settings
 from rallebench.core.types import Chain, Json
 from rallebench.engine.experiment_store import ExperimentStore, run_name
@@ -165,7 +165,7 @@ def _run(
         name=name,
         label=variant.label,
         seed=request.seed,
-        resume=exists,
+        options=RunOptions(resume=exists),
     )
     known = not exists or ExperimentStore(workspace.path).exists(request.name)
     if not known and not is_of(RunFolder.open(workspace.runs, name), prepared.request):
@@ -238,9 +238,11 @@ def _chain_run(
             metrics=settings.metrics or None,
             name=entry.run,
             label=label,
-            batch_size=entry.batch_size,
             seed=request.seed,
-            resume=settings.resume and (workspace.runs / entry.run).exists(),
+            options=RunOptions(
+                entry.batch_size,
+                resume=settings.resume and (workspace.runs / entry.run).exists(),
+            ),
         )
     except UsageError as error:
         raise error.saying(f"{entry.file}: {error}") from None

@@ -172,9 +172,8 @@ def naming(design: Design) -> Markup:
     fields = form.text("name", "Name", design.name, auto, more=Markup(' maxlength="60"'))
     if design.kind not in ("tradeoff", "baselines"):
         fields += form.number("seed", "Seed", design.seed, 0)
-    if design.kind in ("suite", "improve"):
-        fields += form.repeats_field(design.repeats)
     if design.kind != "tradeoff":
+        fields += form.repeats_field(design.repeats)
         fields += form.spending_limit_field(design.max_usd)
         fields += form.check("track", "Log to MLflow", design.track)
     title, gist = "Name, spending limit and logging", design.name or auto

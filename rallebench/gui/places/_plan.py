@@ -36,7 +36,7 @@ def plan(page: Page, event: Event, design: Design) -> Markup:
     """Draw the plan, or explain why there is none yet."""
     try:
         request = design_request(page, event, design)
-        value = page.workbench.forecasts.forecast(request)
+        value = page.workbench.forecasts.forecast(request, design.repeat_options.number)
     except RalleError as error:
         run = html.button("Run", "experiments.run", kind="primary", disabled=True)
         return Markup('<h2 class="part">Plan</h2><p class="x-lacks" role="status">{}</p>{}').format(

@@ -10,9 +10,7 @@ from functools import partial
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
-from rallebench.core.repeats import ONCE, RepeatOptions
-from rallebench.core.runs import RunOptions
-from rallebench.core.spending_limit import SpendingLimit
+from rallebench.core.runs import DEFAULT_OPTIONS, RunOptions
 from rallebench.gui import figures, form, html, jobs, lists, panels
 from rallebench.gui.addresses import ExperimentAddress, ExperimentsAddress
 from rallebench.gui.events import Event
@@ -187,8 +185,9 @@ def run(page: Page, event: Event) -> Patch:
     """Start the experiment, which continues if the page is closed."""
     design = read(page, event)
     request = design_request(page, event, design)
-    repeats = form.read_repeats(event) if design.kind in ("suite", "improve") else ONCE
-    _start(page, request, design.track, form.read_spending_limit(event), repeats)
+    budget = form.read_spending_limit(event)
+    logged = design.track and request.kind != "tradeoff"
+    _start(page, request, RunOptions(track=logged, budget=budget, repeats=design.repeat_options))
     design.auto = Design().auto
     say = f"{request.name} is running. It continues if you leave this page."
     return Patch({"x-running": running(page)}, say=say)
@@ -197,13 +196,9 @@ def run(page: Page, event: Event) -> Patch:
 def _start(
     page: Page,
     request: WorkspaceRequest,
-    track: bool = True,
-    budget: SpendingLimit | None = None,
-    repeats: RepeatOptions = ONCE,
+    options: RunOptions = DEFAULT_OPTIONS,
 ) -> None:
-    planned = page.workbench.forecasts.plan(request)
-    logged = track and request.kind != "tradeoff"
-    options = RunOptions(track=logged, budget=budget, repeats=repeats)
+    planned = page.workbench.forecasts.plan(request, options.repeats.number)
     page.workbench.experiments.start(request, options, planned)
 
 
@@ -214,7 +209,7 @@ def estimate(page: Page, event: Event) -> Patch:
         page.workbench.experiments,
         page.workbench.jobs,
         request,
-        page.workbench.forecasts.plan(request),
+        page.workbench.forecasts.plan(request, design.repeat_options.number),
     )
     return Patch({"x-plan": plan(page, event, design)})
 
@@ -225,7 +220,7 @@ def resume(page: Page, event: Event) -> Patch:
     request = designs.stored_request(
         workbench.workspace, event.text("id"), allow_python=workbench.allow_python
     )
-    _start(page, request)
+    _start(page, request, RunOptions(track=request.kind != "tradeoff"))
     return Patch(
         {"x-running": running(page), "x-done": finished_groups(page, event)},
         go="#/experiments/list",

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.numbers import plural
-from rallebench.core.runs import PreparedRun
+from rallebench.core.runs import PreparedRun, RunOptions
 from rallebench.gui import forecasts, form, html, panels
 from rallebench.gui.addresses import RunAddress, RunsAddress
 from rallebench.gui.events import Event
@@ -131,13 +131,15 @@ def benchmark(page: Page, event: Event) -> PreparedRun:
         limit=event.whole("limit", "Questions"),
         batch_size=event.whole("batch_size", "Questions at once"),
         metrics=tuple(chosen_metrics(event)) or None,
-        max_errors=event.whole("max_errors", "Stop after failures"),
         seed=event.whole("seed", "Seed") or 0,
-        track=event.flag("track") if event.has("dataset") else True,
         llm=event.text("llm"),
         retriever=event.text("retriever"),
-        budget=form.read_spending_limit(event),
-        repeats=form.read_repeats(event),
+        run=RunOptions(
+            max_errors=event.whole("max_errors", "Stop after failures"),
+            track=event.flag("track") if event.has("dataset") else True,
+            budget=form.read_spending_limit(event),
+            repeats=form.read_repeats(event),
+        ),
     )
     if event.flag("agent"):
         return of_flow(page.workspace, _agent.chosen_flow(page, event), options, run=run)
