@@ -63,8 +63,8 @@ def row(
     icc: float,
 ) -> str:
     """Return the coverages of one kind of data."""
-    true_area = np.mean(
-        [area_under_risk(*draw(rng, articles, size, shape, icc)[:2]) for _ in range(400)]
+    true_area = float(
+        np.mean([area_under_risk(*draw(rng, articles, size, shape, icc)[:2]) for _ in range(400)])
     )
     errors, plains, held, areas, proofs, false = [], [], 0, 0, 0, 0
     for _ in range(samples):

