@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from rallebench.core.dataset_edits import Edit, EditHistory
@@ -24,9 +25,18 @@ def history_file(dataset: Path) -> Path:
 
 
 def append_edit(dataset: Path, edit: Edit) -> None:
-    """Append an edit, before the dataset itself is written."""
-    with Appender(history_file(dataset)) as file:
-        file.write(as_json(edit))
+    """Append an edit, before the dataset itself is written. If the disk is full, no new file is left. Raises BackendError."""
+    path = history_file(dataset)
+    is_new = not path.exists()
+    try:
+        with Appender(path) as file:
+            file.write(as_json(edit))
+    except RalleError:
+        if is_new:
+            with contextlib.suppress(OSError):
+                path.unlink(missing_ok=True)
+                path.parent.rmdir()
+        raise
 
 
 def read_history(dataset: Path, now: str) -> EditHistory:

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from rallebench.core.audits import JudgeProbes, WrongAnswers
-from rallebench.core.deciding import Decided, Decision
-from rallebench.core.errors import BadFileError, RalleError, StoppedError, UsageError
+from rallebench.core.deciding import Decided, Decision, StoppingRule
+from rallebench.core.errors import BadFileError, NotFoundError, RalleError, StoppedError, UsageError
 from rallebench.core.events import Operation, Progress, Warned
 from rallebench.core.own_folders import list_files
 from rallebench.core.runs import DatasetRef, PreparedRun, RunOptions, RunResult
@@ -94,7 +94,7 @@ class Runs:
         request, options = prepared.request, prepared.options
         rule, examples = request.stopping, request.examples
         assert rule is not None
-        base = self.open(rule.against)
+        base = self._base(request.name, rule)
         before = len(self.open(request.name).records()) if self.exists(request.name) else 0
         for count in looks(examples, options.batch_size):
             if count < before:
@@ -223,7 +223,7 @@ class Runs:
         if not own and rule:
             from rallebench.experiments.until_decided import ask_until_decided
 
-            return ask_until_decided(prepared, self.open(rule.against), rule)
+            return ask_until_decided(prepared, self._base(name, rule), rule)
         if not own:
             return prepared
         ref = DatasetRef(stored.dataset, stored.dataset_file, stored.dataset_sha256)
@@ -277,6 +277,19 @@ class Runs:
             dataset, _ = self._workspace.dataset(stored.dataset_source)
         episode = folder.episodes()[example.question.qid]
         return OpenedQuestion(_require_chain(folder, stored), dataset, example, episode)
+
+    def _base(self, name: str, rule: StoppingRule) -> RunFolder:
+        """Open the run that another one is decided against. Raises NotFoundError with the way out if it was deleted."""
+        if self.exists(rule.against):
+            return self.open(rule.against)
+        sentence = (
+            f"The run {name!r} is decided against the run {rule.against!r}, which was deleted"
+        )
+        if (self._workspace.run_bin / rule.against / "run.json").is_file():
+            raise NotFoundError(f"{sentence}; bring it back from the bin of Runs, then resume.")
+        raise NotFoundError(
+            f"{sentence} for good, so it cannot be resumed; its answers stay. Start a new run of the chain."
+        )
 
     # titles and the bin
 

@@ -172,6 +172,19 @@ def test_it_continues_where_it_stopped_and_asks_nothing_twice(cli: CommandLine, 
     assert prepared.request.stopping is not None
 
 
+def test_without_its_base_a_run_names_the_way_out(cli: CommandLine, run: Any) -> None:
+    run("right")
+    run("half", *UNTIL)
+    bench = Workbench(cli.workspace)
+    bench.runs.delete("right")
+    with pytest.raises(RalleError, match="'right', which was deleted; bring it back from the bin"):
+        bench.runs.resume("half")
+    bench.runs.empty_bin()
+    with pytest.raises(RalleError, match="deleted for good, so it cannot be resumed"):
+        bench.runs.resume("half")
+    bench.close()
+
+
 @pytest.mark.parametrize(
     ("flags", "sentence"),
     [

@@ -24,7 +24,7 @@ def app(tmp_path: Path) -> Iterator[App]:
     app.end()
 
 
-def pressed_nothing(tab: Any) -> None:
+def check_away(tab: Any) -> None:
     """Check that one sentence, and no other, says that the program is gone."""
     expect(tab.locator(".away-note")).to_be_visible()
     says(tab, ".away-note", AWAY)
@@ -47,7 +47,7 @@ def test_an_open_tab_sees_a_killed_import_through_its_restart(
         app.kill()
         expect(tab.locator("body.away")).to_have_count(1)
         press(tab, "New hybrid")
-        pressed_nothing(tab)
+        check_away(tab)
         app.start()
         says(tab, "#toasts", "The program was restarted; this view shows its present state.")
         says(tab, "#data-import", "The corpus is complete; its indexes are missing: seas-minilm")

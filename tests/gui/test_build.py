@@ -455,6 +455,17 @@ def test_a_variant_is_compared_cell_by_cell_and_only_what_is_new_is_asked(build_
     assert "few-head-2" not in build_page.call("few.drop", {"index": "0"}).html["v-build-few"]
 
 
+def test_a_chain_stands_in_the_grid_once_whether_edited_or_added(build_page: Page) -> None:
+    build_page.open("build/few")
+    build_page.call("few.add", {**FIELDS, "a0_k": "1", "later": "on"})
+    build_page.call("build.edit", {**FIELDS, "a0_k": "1"})
+    grid = view_of(build_page, "build/few")
+    heads = [texts(head) for head in re.findall(r'id="few-head-\d">.*?</th>', grid, re.DOTALL)]
+    assert len(heads) == 2 and "k 1" in heads[1]
+    build_page.call("build.edit", {**FIELDS, "a0_k": "4"})
+    assert view_of(build_page, "build/few").count('id="few-head-') == 3, "the variant is back"
+
+
 @pytest.mark.slow
 def test_an_edited_chain_stands_beside_the_saved_one_and_all_run(build_page: Page) -> None:
     build_page.call("build.run", {**FIELDS, "a1_target": "echo"})

@@ -112,14 +112,35 @@ def test_what_a_window_types_after_its_own_save_is_no_conflict(page: Page) -> No
 
 def test_a_deleted_question_comes_back_and_history_returns(page: Page) -> None:
     deleted = page.call("edit.delete", form(page, "q1"))
-    assert deleted.say == "Deleted q1." and "q=q2" in deleted.go and "edits.undo" in deleted.undo
+    assert deleted.say == "Deleted “Which moon of Saturn has a thick atmosphere?”."
+    assert "q=q2" in deleted.go and "edits.undo" in deleted.undo
     page.call("edits.undo", {"id": "tiny-qa", "number": "1"})
     drawer = texts(page.call("edits.show", {"id": "tiny-qa"}).drawer or "")
     assert "1 question deleted" in drawer and "back by Undo" in drawer
+    assert "Answers: Titan" in drawer and "Gold pages: " in drawer and "{" not in drawer
     page.call("edits.restore", {"id": "tiny-qa", "number": "1"})
     with pytest.raises(NotFoundError):
         answers(page, "q1")
     refused(page, "edits.undo", {"id": "tiny-qa", "number": "9"}, "has no edit 9")
+
+
+def test_questions_that_differ_from_the_first_version_are_marked_in_the_list(page: Page) -> None:
+    def list_marks(name: str = "tiny-qa") -> dict[str, str]:
+        key = {"view": "dataset", "id": name, "find": ""}
+        sent = {"window": "w", "list": "data-dataset", "key": key, "start": 0, "count": 20}
+        rows = page.list_rows(sent).to_json()["rows"]
+        below = {qid: texts(row.partition("<small")[2].partition(">")[2]) for qid, row in rows}
+        return {q: words.partition(" · ")[0] for q, words in below.items() if " · " in words}
+
+    before = list_marks()
+    page.call("edit.save", form(page, "q2", text="Which of them goes round Neptune?"))
+    new = {"id": "tiny-qa", "qid": "", "text": "Who?", "answers": "Huygens", "gold": "[]"}
+    page.call("edit.save", new)
+    assert {**list_marks(), **before} == {**before, "q2": "changed", "own-9": "added"}
+    page.call("edit.keep", form(page, "q3", answers="Another"))
+    assert list_marks()["q3"] == "unsaved changes"
+    page.call("edits.undo", {"id": "tiny-qa", "number": "1"})
+    assert list_marks().get("q2") == before.get("q2")
 
 
 def test_a_copy_opens_at_the_same_question(page: Page) -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from full_disk import no_file_grows_beyond
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from performing import prepared
 from small_workspace import QUESTIONS, RECORDS, write_lines
 
 from rallebench.core.dataset_edits import GoldPage, QuestionDraft
-from rallebench.core.errors import BadFileError, NotFoundError, UsageError
+from rallebench.core.errors import BackendError, BadFileError, NotFoundError, UsageError
 from rallebench.core.events import complete
 from rallebench.datasets.edit_history import history_file
 from rallebench.services.dataset_edits import ChangedQuestionError, DatasetEdits
@@ -328,6 +329,21 @@ def test_a_change_by_another_program_is_noticed(bench: Workbench, path: Path) ->
         bench.edits.restore("tiny-qa", 0)
     bench.edits.undo("tiny-qa", 1)
     assert draft(bench, "q2").answers == ("Triton",), "single edits are undone all the same"
+
+
+def test_a_full_disk_at_the_first_edit_leaves_no_empty_history(
+    bench: Workbench, path: Path
+) -> None:
+    before = path.read_bytes()
+    changed = {"q1": replace(draft(bench, "q1"), text="Which?")}
+    with no_file_grows_beyond(10), pytest.raises(BackendError, match="disk"):
+        bench.edits.change("tiny-qa", changed)
+    assert path.read_bytes() == before and not history_file(path).parent.exists()
+    assert bench.edits.change("tiny-qa", changed) == 1
+    stored = history_file(path).read_bytes()
+    with no_file_grows_beyond(10), pytest.raises(BackendError):
+        bench.edits.change("tiny-qa", {"q1": replace(draft(bench, "q1"), text="Who?")})
+    assert history_file(path).read_bytes().startswith(stored)
 
 
 def test_an_edit_that_was_recorded_but_not_written_is_no_edit(bench: Workbench, path: Path) -> None:

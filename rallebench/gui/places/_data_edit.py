@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from textwrap import shorten
 
 from markupsafe import Markup
 
@@ -303,12 +304,14 @@ def discard(page: Page, event: Event) -> Patch:
 def delete(page: Page, event: Event) -> Patch:
     """Delete the question. The message offers to bring it back."""
     name, qid = event.text("id"), event.text("qid")
-    following = neighbour(page, name, qid)
+    following, text = neighbour(page, name, qid), page.workbench.edits.read(name, qid).draft.text
     page.workbench.edits.delete(name, [qid], {qid: event.text("mark")})
     forget(event, name)
     number = len(page.workbench.edits.history(name).edits)
     undo = html.button("Bring back", "edits.undo", id=name, number=number)
-    return open_question(page, event, name, following) | Patch(say=f"Deleted {qid}.", undo=undo)
+    return open_question(page, event, name, following) | Patch(
+        say=f"Deleted “{shorten(text, 80, placeholder=' …')}”.", undo=undo
+    )
 
 
 def neighbour(page: Page, name: str, qid: str) -> str:

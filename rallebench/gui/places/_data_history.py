@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 
 from markupsafe import Markup
@@ -18,6 +17,7 @@ from rallebench.gui.patches import Patch
 from rallebench.gui.places._versions import words_changed
 from rallebench.render.numbers import moment
 from rallebench.views import run_list, run_questions
+from rallebench.views.edit_histories import change_words
 
 LISTED, LINES = 50, 20
 """The newest edits that the history lists, and the questions of each."""
@@ -89,26 +89,10 @@ def edit_row(name: str, number: int, edit: Edit, can_return: bool) -> Markup:
 
 def change_row(change: LineChange) -> Markup:
     """Draw a changed question, word by word."""
-    old, new = (line_words(line) for line in (change.before, change.after))
+    old, new = change_words(change)
     return Markup("<div><small>{}</small><p>{}</p></div>").format(
         change.qid, words_changed(old, new)
     )
-
-
-def line_words(line: str | None) -> str:
-    """Return a line of the file as words: the question, then the rest of its record."""
-    if line is None:
-        return ""
-    try:
-        record = dict(json.loads(line))
-    except (ValueError, TypeError, RecursionError):
-        return line
-    text = str(record.pop("input", ""))
-    record.pop("id", None)
-    rest = ", ".join(
-        f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in record.items()
-    )
-    return "\n".join(filter(None, (text, rest[:2000])))
 
 
 def undo(page: Page, event: Event) -> Patch:

@@ -29,6 +29,7 @@ from rallebench.gui.places._data_imported import warning_list
 from rallebench.gui.places._data_search import badge, delete_button
 from rallebench.services import uploads
 from rallebench.views import gold_coverage, library, passages
+from rallebench.views.edit_histories import edited_questions
 
 ROW = 50
 VIEWS: Mapping[str, type[CorpusAddress] | type[DatasetAddress]] = {
@@ -154,10 +155,14 @@ def list_rows(page: Page, request: RowWindow) -> Rows:
         listed_passages = passages.passages_at(page.workspace, key.id, list(part))
         lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
     else:
-        edited = _data_edit.unsaved_questions(request.session, key.id)
+        unsaved = _data_edit.unsaved_questions(request.session, key.id)
+        marks = {
+            **edited_questions(page.workbench.edits.history(key.id)),
+            **dict.fromkeys(unsaved, "unsaved changes"),
+        }
         answers = [
             html.join_facts(
-                "unsaved changes" if example.question.qid in edited else "",
+                marks.get(example.question.qid, ""),
                 *accepted_answers(example.gold)[:2],
             )
             or "no answer"

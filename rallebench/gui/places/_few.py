@@ -77,6 +77,10 @@ def window_sheet(page: Page, event: Event) -> Sheet:
     if bench.chain.name in space.chain_paths() and not is_saved(page.workspace, bench.chain):
         with suppress(RalleError):  # an unreadable chain cannot be the base
             chains.insert(0, space.chain(bench.chain.name))
+    own = {
+        answer_key(chain): chain for chain in reversed(chains)
+    }  # each column once: the first stays
+    chains = [chain for chain in chains if own[answer_key(chain)] is chain]
     return Sheet(page, bench.dataset, grid, chains, grid_questions(page, bench, grid))
 
 
