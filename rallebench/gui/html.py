@@ -318,7 +318,8 @@ def warning(sentence: object) -> Markup:
 def crumb(place: str, address: str, title: str, about: str = "", *, buttons: str = "") -> Markup:
     """Draw the heading of an item: the way back, its name, a line about it, its buttons."""
     return Markup(
-        '<div class="crumb"><a href="{}">{}</a><span>/</span><h1>{}</h1><small>{}</small><span class="gap"></span>{}</div>'
+        '<div class="crumb"><a href="{}">{}</a><span>/</span><h1>{}</h1><small>{}</small><span class="gap"></span>'
+        '<div class="crumb-buttons">{}</div></div>'
     ).format(address, place, title, about, buttons)
 
 
