@@ -59,6 +59,18 @@ def test_the_verdict_comes_first_in_a_window_of_820_pixels(window: Any) -> None:
     assert 0 < verdict < 300 and verdict < chain
 
 
+def test_the_buttons_of_a_heading_wrap_together_and_the_gold_choosers_are_one_row(
+    window: Any,
+) -> None:
+    tops = "css => new Set([...document.querySelectorAll(css)].map(el => el.offsetTop + el.offsetHeight)).size"
+    window.set_viewport_size({"width": 820, "height": 844})
+    show(window, SCREENS["experiment"])
+    assert window.evaluate(tops, "#v-experiments-one .crumb-buttons > *") == 1
+    window.set_viewport_size(SIZE)
+    show(window, SCREENS["gold pages"])
+    assert window.evaluate(tops, "#gold-buttons > :is(select, button)") == 1
+
+
 def test_the_places_are_a_bar_at_the_bottom_of_a_phone(window: Any) -> None:
     window.set_viewport_size({"width": 390, "height": 844})
     show(window, SCREENS["runs"])

@@ -274,8 +274,8 @@ def test_every_button_of_the_page_has_a_handler(page: Page) -> None:
 
 def test_jobs_are_listed_with_their_end(page: Page) -> None:
     jobs = server_functions(page)[-1]
-    nothing = {"any": False, "active": 0, "chip": "Jobs", "list": ""}
-    assert jobs({}) == {**nothing, "versions": {"loaded": ""}}
+    nothing = {"program": page.program, "any": False, "active": 0, "chip": "Jobs", "list": ""}
+    assert jobs({}) == {**nothing, "versions": {"loaded": "", "interrupted": ""}}
     list(page.workbench.models.load("titan", "language model"))
     state = jobs({})
     assert state["any"] and "Load titan" in state["list"] and state["versions"]

@@ -47,6 +47,7 @@ SCREENS = {
     "data": Screen("#/data/list", "#v-data-list table, #v-data-list .t"),
     "corpus": Screen("#/data/corpus?id=starter", "#v-data-corpus h1"),
     "dataset": Screen("#/data/dataset?id=tiny-qa", "#v-data-dataset h1"),
+    "gold pages": Screen("#/data/gold?id=tiny-qa", "#v-data-gold h1"),
     "index": Screen("#/data/index?id=tiny", "#v-data-index h1"),
     "builder": Screen("#/data/builder", "#v-data-builder h1"),
     "models": Screen("#/models/list", "#v-models-list .mc, #v-models-list .card"),
