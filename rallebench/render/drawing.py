@@ -134,7 +134,7 @@ def legend(
     """Draw (sample, name) pairs in as many lines as they need; return them with their height."""
     body, x, y = NOTHING, left, top
     for number, (sample, name) in enumerate(entries):
-        wide = 34 + LETTER * min(len(name), LONGEST)
+        wide = 44 + LETTER * min(len(name), LONGEST)
         if x > left and x + wide > left + width:
             x, y = left, y + 22
         body += Markup(

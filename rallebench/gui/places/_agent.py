@@ -92,14 +92,15 @@ def open_agent(page: Page, event: Event) -> Iterator[Patch]:
             status("agent"), buttons(state is not None and state.going, able(page, event))
         ),
         Markup(
-            '{}<div class="start" role="region" aria-label="Agent and task" style="overflow-y:auto" data-form id="agent-form" data-problems>{}</div>'
-        ).format(html.hidden_title("Agent"), draw(page, event)),
+            '<div class="start" role="region" aria-label="Agent and task" data-form id="agent-form" data-problems>{}</div>'
+        ).format(draw(page, event)),
         Markup(
             '<div class="mid" role="region" aria-label="Episode" id="agent-episode">{}</div>'
         ).format(episode_html(page, state)),
         Markup(
             '<div class="side" role="region" aria-label="Outcome" id="agent-side" data-problems>{}</div>'
         ).format(outcome(page, state)),
+        "Agent",
     )
     yield Patch({"v-build-agent": body}, title="Agent")
     if state is not None and state.going:

@@ -66,10 +66,9 @@ def draw_parts(page: Page, event: Event) -> Patch:
     body = columns(
         bar(bench),
         Markup(
-            '{}<div class="start" role="region" aria-label="Conversations"><div id="chat-chain" class="stack">{}</div>{}'
+            '<div class="start" role="region" aria-label="Conversations"><div id="chat-chain" class="stack">{}</div>{}'
             '<div class="convs" id="chat-list">{}</div></div>'
         ).format(
-            html.hidden_title("Chat"),
             chain_choice(page, bench),
             html.button("New conversation", "chat.new"),
             conversation_list(page, event),
@@ -89,6 +88,7 @@ def draw_parts(page: Page, event: Event) -> Patch:
         Markup(
             '<div class="side" id="chat-side" role="region" aria-label="Sources">{}</div>'
         ).format(sources_html(talk.last)),
+        "Chat",
     )
     return Patch({"v-build-chat": body})
 

@@ -153,7 +153,7 @@ def list_rows(page: Page, request: RowWindow) -> Rows:
     part = fitting(page, key.view, key.id, key.find)[request.part]
     if key.view == "corpus":
         listed_passages = passages.passages_at(page.workspace, key.id, list(part))
-        lines = [(p.doc_id, p.title or p.doc_id, p.text[:120]) for p in listed_passages]
+        lines = [(p.doc_id, p.title or p.doc_id, p.text[:240]) for p in listed_passages]
     else:
         unsaved = _data_edit.unsaved_questions(request.session, key.id)
         marks = {

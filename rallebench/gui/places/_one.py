@@ -29,10 +29,11 @@ MODES = (
 OWN = "Your own question"
 
 
-def columns(bar: str, left: str, middle: str, right: str) -> Markup:
-    """Draw the bar above three columns: question list, chain editor, results."""
-    return Markup('<div class="bar">{}</div><div class="cols three build">{}{}{}</div>').format(
-        bar, left, middle, right
+def columns(bar: str, left: str, middle: str, right: str, title: str = "") -> Markup:
+    """Draw the bar above three columns: question list, chain editor, results. ``title``: of a view that shows none."""
+    hidden = html.hidden_title(title) if title else Markup()
+    return Markup('{}<div class="bar">{}</div><div class="cols three build">{}{}{}</div>').format(
+        hidden, bar, left, middle, right
     )
 
 
