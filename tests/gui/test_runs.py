@@ -634,3 +634,27 @@ def test_the_bars_of_the_list_are_filled_when_the_steps_were_read(page: Page) ->
 def test_several_runs_are_ranked_in_percent_under_their_titles(ran: Page) -> None:
     words = text_of(ran, f"runs/compare?r0=first&r1={SECOND}")
     assert "read · k 1 · echo" in words and "points" in words and "0.1250" not in words
+
+
+def test_the_groups_of_a_run_are_a_fold_and_a_filter(ran: Page) -> None:
+    assert "Why it fails" in view_of(ran, "#/runs/run?id=first")
+    words = texts(ran.call("runs.why", {"run": "first"}).html["run-why"])
+    assert "are too few for groups by meaning; that takes 30" in words
+    assert "By question word" in words and "word-which" in words
+    one = view_of(ran, "#/runs/run?id=first&only=word-who")
+    assert [qid for qid, _ in rows(ran, one, "run-questions")] == ["q5"]
+    assert 'data-only="word-who"' in one, "a chip shows the group"
+    unknown = ran.open("#/runs/run?id=first&only=word-why")
+    assert "no group 'word-why'" in unknown.say
+    assert len(rows(ran, str(unknown.html["v-runs-run"]), "run-questions")) == 8
+
+
+def test_the_graders_of_a_run_are_audited_in_a_fold(ran: Page) -> None:
+    assert "Graders" in view_of(ran, "#/runs/run?id=first&part=metrics")
+    card = texts(ran.call("runs.audit", {"run": "first", "grader": "f1"}).html["run-graders"])
+    assert "first: f1 against em" in card and "Reliability" in card
+    chosen = {"run": "first", "grader": "f1", "truth": "labels", "precision": "70"}
+    card = texts(ran.call("runs.audit", chosen).html["run-graders"])
+    assert "label some first" in card
+    wrong = ran.call("runs.audit", {"run": "first", "grader": "f1", "precision": "300"})
+    assert "it must lie between 0 and 1" in texts(wrong.html["run-graders"])
