@@ -129,8 +129,8 @@ class _Sides:
             ),
             difference,
             p,
-            Counter(self.rows[qid].stage or self.rows[qid].kind for qid in lost),
-            Counter(self.words[qid] for qid in lost),
+            dict(Counter(self.rows[qid].stage or self.rows[qid].kind for qid in lost)),
+            dict(Counter(self.words[qid] for qid in lost)),
             tuple(self.rows[qid].text for qid in lost[:EXAMPLES]),
         )
 

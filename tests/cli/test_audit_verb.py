@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from labelled_runs import QIDS, kinds_of_answers, label, make_quiz_run
-from small_workspace import make_workspace
+from small_workspace import CommandLine, make_workspace
 
 from rallebench import Workspace, gate
-from rallebench.cli.main import main
 
 KINDS = kinds_of_answers(1, 0.5)
 
@@ -26,30 +23,30 @@ def quiz(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def call_verb(capsys: pytest.CaptureFixture[str], quiz: Path, *call: str, code: int = 0) -> str:
+def call_verb(
+    capfd: pytest.CaptureFixture[str], quiz: Path, verb: str, *call: str, code: int = 0
+) -> str:
     """Output of a call, or its error."""
-    capsys.readouterr()
-    assert main([*call, "--workspace", str(quiz)]) == code
-    printed = capsys.readouterr()
-    return printed.out if code == 0 else printed.err
+    ran = CommandLine(capfd, quiz)(verb, *call)
+    assert ran.code == code, ran.err
+    return ran.out if code == 0 else ran.err
 
 
-def document(capsys: pytest.CaptureFixture[str], quiz: Path, *call: str) -> Mapping[str, Any]:
-    value = json.loads(call_verb(capsys, quiz, *call, "--json"))
-    assert isinstance(value, dict)
-    return value
+def document(capfd: pytest.CaptureFixture[str], quiz: Path, verb: str, *call: str) -> Any:
+    """JSON of a call."""
+    return CommandLine(capfd, quiz).json(verb, *call)
 
 
-def test_a_grader_is_audited(quiz: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    value = document(capsys, quiz, "audit", "first", "--grader", "f1", "--truth", "labels")
+def test_a_grader_is_audited(quiz: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    value = document(capfd, quiz, "audit", "first", "--grader", "f1", "--truth", "labels")
     assert value["truth"] == "labels" and value["parts"][0]["calibration"]["right"]["n"] == 100
     assert len(value["said"]) >= 2
-    text = call_verb(capsys, quiz, "audit", "first", "--grader", "f1", "--precision", "0.6")
+    text = call_verb(capfd, quiz, "audit", "first", "--grader", "f1", "--precision", "0.6")
     assert "first: f1 against em" in text and "Reliability" in text and "60 % right answers" in text
 
 
-def test_two_graders_are_compared(quiz: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    value = document(capsys, quiz, "audit", "first", "--grader", "em", "--against", "f1")
+def test_two_graders_are_compared(quiz: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    value = document(capfd, quiz, "audit", "first", "--grader", "em", "--against", "f1")
     assert value["graders"] == ["em", "f1"] and value["labels"] == 100
 
 
@@ -70,27 +67,27 @@ def test_two_graders_are_compared(quiz: Path, capsys: pytest.CaptureFixture[str]
     ],
 )
 def test_wrong_flags_are_one_sentence(
-    quiz: Path, capsys: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
+    quiz: Path, capfd: pytest.CaptureFixture[str], flags: tuple[str, ...], words: str
 ) -> None:
-    assert words in call_verb(capsys, quiz, "audit", "first", *flags, code=2)
+    assert words in call_verb(capfd, quiz, "audit", "first", *flags, code=2)
 
 
 def test_why_lists_groups_and_a_group_is_a_slice(
-    quiz: Path, capsys: pytest.CaptureFixture[str]
+    quiz: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    value = document(capsys, quiz, "why", "first")
+    value = document(capfd, quiz, "why", "first")
     assert value["n"] == 160 and value["wrong"] == sum(kind != "exact" for kind in KINDS)
     # All questions begin alike, so there is one question word, and groups by meaning at most.
     assert all(group["key"].startswith("meaning-") for group in value["groups"])
-    part = document(capsys, quiz, "compare", "first", "second", "--slice", "word-what")
+    part = document(capfd, quiz, "compare", "first", "second", "--slice", "word-what")
     assert part["n"] == 160
-    text = call_verb(capsys, quiz, "dataset", "hard", "--from-run", "first", "--slice", "word-what")
+    text = call_verb(capfd, quiz, "dataset", "hard", "--from-run", "first", "--slice", "word-what")
     assert "Added 160 questions of first." in text
     assert "no group 'word-who'" in call_verb(
-        capsys, quiz, "gate", "second", "--against", "first", "--slice", "word-who", code=2
+        capfd, quiz, "gate", "second", "--against", "first", "--slice", "word-who", code=2
     )
     assert "in place of --only" in call_verb(
-        capsys,
+        capfd,
         quiz,
         "dataset",
         "x",
