@@ -13,6 +13,8 @@ T = TypeVar("T", bound=Hashable)
 ONE_PERSON = "One person labelled alone so far; agreement needs a second one on the same answers."
 NO_LABEL = "No answer is labelled yet."
 ALL_EQUAL = "All labels are the same, so alpha is not defined."
+FEWEST_UNITS, RESAMPLES = 10, 2_000
+"""Answers below which alpha has no interval, and the number of draws of the bootstrap."""
 ORDER = tuple(sorted(WORTH, key=WORTH.__getitem__))
 """The grades that have an order, from the worst."""
 
@@ -27,9 +29,37 @@ def measure_agreement(labels: Iterable[Sequence[AnswerLabel]]) -> LabelAgreement
     nominal = krippendorff_alpha(shared, lambda counts: lambda a, b: float(a != b))
     ordered = [[ORDER.index(grade) for grade in of if grade in WORTH] for of in shared]
     ordinal = krippendorff_alpha(ordered, ordinal_distance)
-    return LabelAgreement(
-        people, len(shared), nominal, ordinal, "" if nominal is not None else ALL_EQUAL
+    problem = "" if nominal is not None else ALL_EQUAL
+    return LabelAgreement(people, len(shared), nominal, ordinal, problem, *nominal_interval(shared))
+
+
+def nominal_interval(units: Sequence[Sequence[str]]) -> tuple[float | None, float | None]:
+    """Return the 95 % interval of alpha of names: percentiles over RESAMPLES draws of as many units with replacement.
+
+    (None, None) for fewer than FEWEST_UNITS units with two values or more, or if all of them agree, so that no draw could differ.
+    Draws in which all values are equal count as full agreement.
+    """
+    import numpy as np
+
+    names = sorted({value for unit in units for value in unit})
+    counts = np.array(
+        [[unit.count(name) for name in names] for unit in units if len(unit) > 1], dtype=float
     )
+    if len(counts) < FEWEST_UNITS:
+        return None, None
+    sizes = counts.sum(axis=1)
+    unequal = (sizes**2 - (counts**2).sum(axis=1)) / (sizes - 1)
+    if not unequal.any():
+        return None, None
+    draws = np.random.default_rng(0).multinomial(
+        len(counts), np.full(len(counts), 1 / len(counts)), RESAMPLES
+    )
+    totals = draws @ counts
+    number = totals.sum(axis=1)
+    expected = (number**2 - (totals**2).sum(axis=1)) / (number - 1)
+    ratio = np.divide(draws @ unequal, expected, out=np.zeros(RESAMPLES), where=expected > 0)
+    low, high = np.percentile(1 - ratio, (2.5, 97.5))
+    return float(low), float(high)
 
 
 def krippendorff_alpha(

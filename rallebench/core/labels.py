@@ -178,7 +178,8 @@ class LabelBook:
 @dataclass(frozen=True, slots=True)
 class LabelAgreement:
     """The agreement of people over the answers that two or more labelled. ``nominal``: Krippendorff's alpha of all grades;
-    ``ordinal``: of right, partly and wrong in this order; None if it is not defined, then ``problem`` says why.
+    ``low``..``high``: its 95 % interval, None with too few answers; ``ordinal``: of right, partly and wrong in this order; None if
+    it is not defined, then ``problem`` says why.
     """
 
     people: tuple[str, ...]
@@ -186,3 +187,5 @@ class LabelAgreement:
     nominal: float | None
     ordinal: float | None
     problem: str = ""
+    low: float | None = None
+    high: float | None = None

@@ -221,6 +221,8 @@ def split_labelled(runs: Sequence[GradedAnswers], labelled: set[str]) -> LabelSp
         if qid not in without and all(qid in x.scores and _same(first, x, qid) for x in others)
     ]
     notes = [WATCHED] if largest_watched([x.run for x in runs]) is not None else []
+    if damage := book_of_run(first.run).problem:
+        notes.append(f"A label is left out: {damage}")
     if without:
         notes.append(f"{plural(len(without), 'question')} with wrong gold left out.")
     planned = [(_sampled_questions(x) & labelled, x) for x in runs if x.sample is not None]

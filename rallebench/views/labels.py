@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 from rallebench.analysis.agreement import measure_agreement
 from rallebench.analysis.ranking import read_scores
 from rallebench.analysis.trec import encode
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.json_values import JsonObject, object_json
 from rallebench.core.labels import (
     GRADES,
@@ -32,7 +33,7 @@ from rallebench.core.types import Example, Passage
 from rallebench.datasets.label_file import label_file
 from rallebench.engine.label_book import book_of_run, read_book
 from rallebench.engine.score import stored_examples
-from rallebench.engine.store import RunFolder
+from rallebench.engine.store import RunFolder, list_runs
 from rallebench.metrics import read_card
 from rallebench.views.run_questions import QuestionRow, answers_version, open_question, questions
 from rallebench.workspace.paths import WorkspaceFolder
@@ -42,6 +43,8 @@ UNLABELLED, LABELLED, SAMPLE = "unlabelled", "labelled", "sample"
 TITLES = {UNLABELLED: "unlabelled", LABELLED: "labelled", SAMPLE: "unlabelled sampled"}
 CHIPS = {UNLABELLED: "Unlabelled", LABELLED: "Labelled", SAMPLE: "Sample"}
 """Filter → its name on the page."""
+MOST_POOLED = 10
+"""Other runs whose passages are pooled."""
 MOST_LISTED = 200
 """Answers that a table lists."""
 
@@ -143,7 +146,10 @@ def agreement_sentence(agreement: LabelAgreement) -> str:
         return agreement.problem
     ordinal = "" if agreement.ordinal is None else f", {agreement.ordinal:.3f} of ordered grades"
     people = " and ".join(agreement.people)
-    return f"Krippendorff's alpha of {people} over {plural(agreement.answers, 'answer')}: {agreement.nominal:.3f}{ordinal}."
+    ends = ""
+    if agreement.low is not None and agreement.high is not None:
+        ends = f" ({agreement.low:.2f} to {agreement.high:.2f})"
+    return f"Krippendorff's alpha of {people} over {plural(agreement.answers, 'answer')}: {agreement.nominal:.3f}{ends}{ordinal}."
 
 
 def run_answers(workspace: WorkspaceFolder, run: RunFolder) -> list[RunAnswer]:
@@ -172,11 +178,34 @@ def find_answer(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> RunAnsw
     return as_answer(run.description().dataset, run, row)
 
 
+def pooled_passages(workspace: WorkspaceFolder, run: RunFolder, qid: str) -> list[Passage]:
+    """Return the passages that the newest other runs of the dataset retrieved for the same question, at most MOST_POOLED runs."""
+    question, dataset = find_answer(workspace, run, qid).key.question, run.description().dataset
+    passages: list[Passage] = []
+    used = 0
+    for other in list_runs(workspace.runs):
+        with suppress(RalleError):  # the list of runs names the damage
+            if used == MOST_POOLED or other.name == run.name:
+                continue
+            if other.description().dataset == dataset:
+                same = (x.question for x in stored_examples(other) if x.question.qid == qid)
+                text = next((x.text for x in same), "")
+                episode = other.find_episode(qid) if question_digest(text) == question else None
+                used += episode is not None
+                passages += [hit.passage for hit in episode.hits] if episode else []
+    return passages
+
+
 def find_passage(workspace: WorkspaceFolder, run: RunFolder, qid: str, name: str) -> Passage:
-    """Return a passage that a run retrieved for a question, by the id of its page or its own. Raises UsageError."""
+    """Return a passage that a run, or another one of the same dataset, retrieved for a question, by the id of its page or its
+    own. Raises UsageError.
+    """
     _, episode = open_question(workspace, run, qid)
     passages = [hit.passage for hit in episode.hits] if episode else []
     passage = next((x for x in passages if name in (x.page_id, x.doc_id)), None)
+    if passage is None:
+        pool = pooled_passages(workspace, run, qid)
+        passage = next((x for x in pool if name in (x.page_id, x.doc_id)), None)
     if passage is None:
         raise UsageError(
             f"The run {run.name!r} did not retrieve {name!r} for {qid!r}; name a page that it retrieved."

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from itertools import permutations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,9 +17,11 @@ from rallebench.analysis.agreement import (
     ONE_PERSON,
     krippendorff_alpha,
     measure_agreement,
+    nominal_interval,
     ordinal_distance,
 )
 from rallebench.core.labels import AnswerLabel, Grade
+from rallebench.views.labels import agreement_sentence
 
 
 def columns(*rows: str) -> list[list[str]]:
@@ -106,3 +110,27 @@ def test_skipped_answers_and_wrong_gold_have_no_rank() -> None:
     labels = [of("gold-wrong", "right"), of("right", "wrong"), of("gold-wrong", "gold-wrong")]
     assert measure_agreement(labels).ordinal == krippendorff_alpha([[2, 0]], ordinal_distance)
     assert Counter(x.grade for pair in labels for x in pair)["gold-wrong"] == 3
+
+
+def test_the_interval_of_alpha_is_a_bootstrap_of_whole_answers() -> None:
+    chosen = random.Random(3)
+    units = [
+        [first, first if chosen.random() < 0.8 else chosen.choice(["right", "wrong"])]
+        for first in (chosen.choice(["right", "wrong", "partly"]) for _ in range(60))
+    ]
+    low, high = nominal_interval(units)
+    own = krippendorff_alpha(units, nominal)
+    draws = [
+        krippendorff_alpha([chosen.choice(units) for _ in units], nominal) for _ in range(1_000)
+    ]
+    expected = np.percentile([x for x in draws if x is not None], (2.5, 97.5))
+    assert low is not None and high is not None and own is not None and low < own < high
+    assert [low, high] == pytest.approx(expected, abs=0.03)
+    agreement = measure_agreement([of(*unit) for unit in units])  # type: ignore[arg-type]
+    assert (agreement.low, agreement.high) == (low, high)
+    assert f"({low:.2f} to {high:.2f})" in agreement_sentence(agreement)
+
+
+def test_few_answers_or_full_agreement_have_no_interval_of_alpha() -> None:
+    assert nominal_interval([["right", "wrong"]] * 9) == (None, None)
+    assert nominal_interval([["right", "right"], ["wrong", "wrong"]] * 10) == (None, None)

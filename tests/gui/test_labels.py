@@ -171,3 +171,43 @@ def test_what_cannot_be_labelled_says_why(page: Page) -> None:
     body = texts(view_of(page, "#/runs/run?id=x&q=q1&label=open"))
     assert "has no answer to label" in body
     refused(page, "labels.give", {"run": "x", "qid": "q1", "mode": "open", "grade": "9"}, "reload")
+
+
+def test_labels_are_saved_as_csv_and_qrels(open_run: Page) -> None:
+    give(open_run, "q1", "1", note="sure")
+    passage = {"run": "x", "qid": "q1", "page": "p1", "relevant": "0", "mode": "open", "who": "ann"}
+    open_run.call("labels.passage", passage, id="x")
+    saved = {
+        shape: open_run.call("labels.export", {"run": "x", "shape": shape}, id="x").download
+        for shape in ("csv", "qrels")
+    }
+    csv, qrels = saved["csv"], saved["qrels"]
+    assert csv is not None and qrels is not None and csv.name == "x labels.csv"
+    assert "q1" in csv.text and "right,ann,sure" in csv.text
+    assert qrels.text.startswith("q1 0 p1 0\n")
+
+
+def test_the_corrected_copy_of_the_dataset_opens(open_run: Page) -> None:
+    dialog = texts(open_run.call("labels.summary", {"run": "x"}).dialog or "")
+    assert "Save as CSV" in dialog and "Copy with corrected gold" in dialog
+    refused(open_run, "labels.corrected_copy", {"run": "x", "copy": "fixed"}, "No label says that")
+    give(open_run, "q1", "4", right="Saturn VI")
+    give(open_run, "q2", "4")
+    refused(open_run, "labels.corrected_copy", {"run": "x", "copy": ""}, "a name")
+    patch = open_run.call("labels.corrected_copy", {"run": "x", "copy": "fixed"}, id="x")
+    assert "fixed" in patch.go and "1 corrected question. Without a right answer: q2." in patch.say
+    answers = {e.question.qid: e.gold.answers for e in open_run.workspace.questions("fixed")}
+    assert answers["q1"] == ("Saturn VI",) and answers["q2"] == ("Triton",)
+
+
+def test_passages_of_other_runs_are_labelled_too(open_run: Page) -> None:
+    run_of(open_run.workbench, "wide", settings=("k=6",))
+    fields = {"run": "x", "qid": "q1", "mode": "open", "who": "ann"}
+    own = view_of(open_run, "#/runs/run?id=x&q=q1&label=open")
+    pool = open_run.call("labels.pool", fields, id="x").html["run-label"]
+    shown, pooled = (text.count('data-do="labels.passage"') // 2 for text in (own, pool))
+    assert (shown, pooled) == (2, 6) and "other run: Danube" in texts(pool)
+    chosen = {**fields, "page": "p4", "relevant": "1", "pooled": "1"}
+    patch = open_run.call("labels.passage", chosen, id="x").html["run-label"]
+    assert 'aria-pressed="true" data-do="labels.passage" data-page="p4"' in patch
+    refused(open_run, "labels.passage", {**chosen, "page": "p99"}, "did not retrieve 'p99'")

@@ -276,6 +276,14 @@ def test_labels_of_another_dataset_are_said(quiz: Workbench) -> None:
         correct_runs(folders(quiz, "first"), "em")
 
 
+def test_a_damaged_label_line_is_said_beside_the_correction(quiz: Workbench) -> None:
+    label_first(quiz, 60, "first")
+    (file,) = (quiz.workspace.path / "labels").glob("*.jsonl")
+    file.write_text(file.read_text() + "{\n")
+    (correction,) = correct_runs(folders(quiz, "first"), "em")
+    assert any("A label is left out" in x and "line" in x for x in correction.notes)
+
+
 def test_compared_runs_are_corrected_only_where_both_have_labels(quiz: Workbench) -> None:
     runs = folders(quiz, "first", "second")
     assert not compared_corrections(runs, "em")

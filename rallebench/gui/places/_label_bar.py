@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from markupsafe import Markup
@@ -56,8 +56,10 @@ def bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> 
     return Markup('<div id="run-label" class="stack" data-form>{}</div>').format(inside)
 
 
-def inside_bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> Markup:
-    """Draw the content of the bar."""
+def inside_bar(
+    page: Page, session: WindowState, run: OpenRun, qid: str, mode: str, *, pooled: bool = False
+) -> Markup:
+    """Draw the content of the bar. ``pooled``: with the passages of other runs."""
     try:
         answer = views.find_answer(page.workspace, run.folder, qid)
     except RalleError as error:
@@ -84,8 +86,8 @@ def inside_bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: s
         grades,
         html.note(html.join_facts(*others)),
         Markup().join(fields),
-        form.hidden_fields(run=run.name, qid=qid, mode=mode),
-        passages(page, run, answer, mode),
+        form.hidden_fields(run=run.name, qid=qid, mode=mode, pooled=str(int(pooled))),
+        passages(page, run, answer, pooled=pooled),
     )
 
 
@@ -99,9 +101,15 @@ def grade_button(key: str, grade: Grade, own: AnswerLabel | None) -> Markup:
     ).format("on" if on else "", str(on).lower(), f"Key {key}", data, key, label)
 
 
-def passages(page: Page, run: OpenRun, answer: RunAnswer, mode: str) -> Markup:
-    """Draw the retrieved pages with a switch each: relevant or not, as people labelled them in any run."""
+def passages(page: Page, run: OpenRun, answer: RunAnswer, *, pooled: bool) -> Markup:
+    """Draw the retrieved pages with a switch each: relevant or not, as people labelled them in any run. ``pooled``: also those
+    that other runs retrieved for the question.
+    """
     pages = retrieved_pages(open_question(page.workspace, run.folder, answer.qid)[1])
+    of_run = len(pages)
+    if pooled:
+        for passage in views.pooled_passages(page.workspace, run.folder, answer.qid):
+            pages.setdefault(passage.page_id or passage.doc_id, passage)
     book, rows = page.workbench.labels.book(answer.dataset), Markup()
     for rank, passage in enumerate(pages.values(), 1):
         doc_id = "" if passage.page_id else passage.doc_id
@@ -110,12 +118,16 @@ def passages(page: Page, run: OpenRun, answer: RunAnswer, mode: str) -> Markup:
             relevance_button(words, value, passage, relevant)
             for words, value in (("Relevant", True), ("Not relevant", False))
         )
+        name = passage.title or passage.page_id or passage.doc_id
         rows += Markup(
             '<div class="row"><span dir="auto">{} {}</span><span class="gap"></span>{}</div>'
-        ).format(rank, passage.title or passage.page_id or passage.doc_id, switch)
-    if not rows:
-        return Markup()
-    return html.fold("Passages", rows, gist="relevant or not", id="run-passages")
+        ).format(rank if rank <= of_run else "other run:", name, switch)
+    if not pooled:
+        rows += html.button("Passages of other runs", "labels.pool", kind="quiet")
+    elif len(pages) == of_run:
+        rows += html.note("Other runs retrieved no further page for this question.")
+    gist = f"{len(pages)} of this and other runs" if pooled else "relevant or not"
+    return html.fold("Passages", rows, gist=gist, id="run-passages", opened=pooled)
 
 
 def relevance_button(label: str, value: bool, passage: Passage, relevant: bool | None) -> Markup:
@@ -128,7 +140,7 @@ def relevance_button(label: str, value: bool, passage: Passage, relevant: bool |
     )
 
 
-def retrieved_pages(episode: Episode | None) -> Mapping[str, Passage]:
+def retrieved_pages(episode: Episode | None) -> dict[str, Passage]:
     """Return id → the best passage of each retrieved page."""
     pages: dict[str, Passage] = {}
     for hit in episode.hits if episode else ():

@@ -7,22 +7,24 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from rallebench.core.errors import UsageError
 from rallebench.core.labels import KEYS
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html
-from rallebench.gui.addresses import RunAddress
+from rallebench.gui.addresses import DatasetAddress, RunAddress
 from rallebench.gui.events import Event
 from rallebench.gui.frame import Page
-from rallebench.gui.patches import Patch
+from rallebench.gui.patches import Download, Patch
 from rallebench.gui.places import _label_bar, _runs_one
 from rallebench.gui.places._label_bar import BLIND, OPEN, Labeller
+from rallebench.services.labels import CorrectedCopy
 from rallebench.views import labels as views
 from rallebench.views.run_views import OpenRun
 
 
 def register(page: Page) -> None:
-    page.actions("labels", choose_mode, summary, reads=True)
-    page.actions("labels", give, passage, plan)
+    page.actions("labels", choose_mode, summary, pool, export, reads=True)
+    page.actions("labels", give, passage, plan, corrected_copy)
 
 
 def choose_mode(page: Page, event: Event) -> Patch:
@@ -79,8 +81,44 @@ def passage(page: Page, event: Event) -> Patch:
     answer = views.find_answer(page.workspace, run.folder, qid)
     person = set_person(event)
     page.workbench.labels.give_passage(answer, passage, event.flag("relevant"), who=person)
-    mode = event.choice("mode", (OPEN, BLIND))
-    return Patch({"run-label": _label_bar.inside_bar(page, event.session, run, qid, mode)})
+    mode, pooled = event.choice("mode", (OPEN, BLIND)), event.flag("pooled")
+    bar = _label_bar.inside_bar(page, event.session, run, qid, mode, pooled=pooled)
+    return Patch({"run-label": bar})
+
+
+def pool(page: Page, event: Event) -> Patch:
+    """Show the passages of other runs, too."""
+    run, mode = _runs_one.folder(page, event), event.choice("mode", (OPEN, BLIND))
+    qid = event.text("qid")
+    bar = _label_bar.inside_bar(page, event.session, run, qid, mode, pooled=True)
+    return Patch({"run-label": bar})
+
+
+def export(page: Page, event: Event) -> Patch:
+    """Save the labels as a file: CSV, or TREC qrels with the relevance that people gave."""
+    run, shape = _runs_one.folder(page, event), event.choice("shape", ("csv", "qrels"))
+    if shape == "csv":
+        lines = views.csv_of_labels(views.run_labels(page.workspace, run.folder))
+    else:
+        lines = views.qrels_of_labels(run.folder)
+    return Patch(download=Download(f"{run.name} labels.{shape}", "".join(lines)))
+
+
+def corrected_copy(page: Page, event: Event) -> Patch:
+    """Copy the dataset with the right answers that people gave where the gold is wrong, and open the copy."""
+    dataset, name = _runs_one.folder(page, event).folder.description().dataset, event.text("copy")
+    if not name:
+        raise UsageError("Give the corrected copy a name.")
+    for piece in page.workbench.labels.corrected_copy(dataset, name):
+        if isinstance(piece, CorrectedCopy):
+            copy = piece
+    changed = (
+        f"{name} is a copy of {dataset} with {plural(len(copy.questions), 'corrected question')}."
+    )
+    left = ""
+    if copy.uncorrected:
+        left = f" Without a right answer: {', '.join(copy.uncorrected)}."
+    return Patch(dialog="", go=DatasetAddress(name).href, say=changed + left)
 
 
 def summary(page: Page, event: Event) -> Patch:
@@ -107,7 +145,16 @@ def summary_dialog(page: Page, run: OpenRun) -> Markup:
         Markup().join(graders)
     )
     draw = html.button("Draw a sample", "labels.plan", kind="primary", run=run.name)
-    return html.dialog("Labels", sentences + fields + disagree, draw, keep="Close")
+    saves = Markup().join(
+        html.button(f"Save as {name}", "labels.export", run=run.name, shape=key)
+        for name, key in (("CSV", "csv"), ("qrels", "qrels"))
+    )
+    copy = form.text("copy", "Corrected copy of the dataset", "", f"{labels.dataset}-corrected")
+    copy += html.button("Copy with corrected gold", "labels.corrected_copy", run=run.name)
+    files = html.fold(
+        "Files", Markup('<div class="row">{}</div>{}').format(saves, copy), id="labels-files"
+    )
+    return html.dialog("Labels", sentences + fields + disagree + files, draw, keep="Close")
 
 
 def plan(page: Page, event: Event) -> Patch:
