@@ -88,5 +88,5 @@ def test_titles_pages_and_fingerprint_follow_from_the_parts(make: Any) -> None:
     combined = make(*PARTS)
     assert combined.page_ids() == {passage.page_id for passage in MOONS} and not combined.titled
     titled = Listed(("a", 1.0), name="titled", titled=True, passages=MOONS)
-    assert make(titled, PARTS[0]).titled
+    assert make(titled, titled).titled
     assert combined.fingerprint == make(*PARTS).fingerprint != make(titled, PARTS[1]).fingerprint

@@ -308,7 +308,7 @@ def test_search_and_pick_take_combinations(cli: CommandLine) -> None:
     names = [row["name"] for row in cli.json("list", "combinations")["combinations"]]
     assert (
         " ".join(names) == "decompose gold hyde late-rerank lines llm-rerank multi-query nothing "
-        "pages random rerank rrf scores several step-back union"
+        "originals pages random rerank rrf scores several step-back union"
     )
     picked = cli.json(
         "pick --dataset tiny-qa --index both --output",

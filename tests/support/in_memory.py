@@ -9,6 +9,18 @@ from rallebench.core.text import tokenize
 from rallebench.core.types import Hit, Passage, digest
 
 
+class StoredList(tuple[Passage, ...]):
+    """Passages with the look-ups of a store."""
+
+    def find_row(self, doc_id: str) -> int | None:
+        """The row of a passage."""
+        return next((row for row, p in enumerate(self) if p.doc_id == doc_id), None)
+
+    def page_ids(self) -> frozenset[str]:
+        """Every page id."""
+        return frozenset(passage.page_id for passage in self)
+
+
 class InMemory:
     """Ranks by the number of shared tokens; ties keep the passages' order."""
 
@@ -17,7 +29,7 @@ class InMemory:
 
     def __init__(self, passages: Iterable[Passage], name: str = "in-memory") -> None:
         self.name = name
-        self.passages = tuple(passages)
+        self.passages = StoredList(passages)
         self.fingerprint = digest([[p.doc_id, p.title, p.text, p.page_id] for p in self.passages])[
             :12
         ]
@@ -39,4 +51,4 @@ class InMemory:
 
     def page_ids(self) -> frozenset[str]:
         """Every page id of the passages."""
-        return frozenset(passage.page_id for passage in self.passages)
+        return self.passages.page_ids()
