@@ -14,7 +14,7 @@ CONFIDENCE = "confidence"
 """Name of the grader that is a model's own confidence in its answer."""
 ORDER, PADDED, PRAISED, SEED = "order", "padded", "praised", "seed"
 PROBES = {
-    ORDER: "options or blocks in the opposite order",
+    ORDER: "the blocks of the prompt in the opposite order",
     PADDED: "the answer with a sentence that says nothing",
     PRAISED: "a wrong answer with a sentence that calls it right",
     SEED: "the same request with another seed",

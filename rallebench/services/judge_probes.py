@@ -67,9 +67,7 @@ def probe_judge(
     episodes = _draw(every, sample, seed)
     if not episodes:
         raise UsageError(f"The run {run.name!r} has no answer to judge.")
-    first = next(iter(episodes))
-    pair = Pair(examples[first], episodes[first])
-    judges = _apply_probes(judge, probes, parts, pair)
+    judges = _apply_probes(judge, probes, parts)
     clusters = find_clusters(request.examples).of
     options = replace(DEFAULT_OPTIONS, resume=True, track=False, budget=budget)
     results: list[JudgeProbe] = []
@@ -97,13 +95,13 @@ def probe_judge(
 
 
 def _apply_probes(
-    judge: JudgeScorer, probes: Sequence[str], parts: EngineParts, pair: Pair
+    judge: JudgeScorer, probes: Sequence[str], parts: EngineParts
 ) -> dict[str, JudgeScorer]:
     """The judge under each probe."""
     judges = {}
     for probe in dict.fromkeys(probes or PROBES):
         try:
-            judges[probe] = probed_judge(judge, probe, parts.workspace.llm_mark, pair)
+            judges[probe] = probed_judge(judge, probe, parts.workspace.llm_mark)
         except UsageError:
             if probes:
                 raise

@@ -1,6 +1,7 @@
 """Probes of a judge: the same answers with a change that should not change the verdict.
 
-``order``: the options, or the blocks of the prompt, in the opposite order (Zheng et al. 2023, arXiv:2306.05685). ``padded``: the answer with
+``order``: the blocks of the prompt in the opposite order, of a judge that has both; the order of options changes nothing where a
+model weighs each by its log-probability (Zheng et al. 2023, arXiv:2306.05685). ``padded``: the answer with
 a sentence that says nothing (Dubois et al. 2024, arXiv:2404.04475). ``praised``: an answer that is wrong, with a sentence that calls it right. ``seed``:
 the same request with another seed.
 """
@@ -14,7 +15,6 @@ from typing import Any
 
 from rallebench.core.audits import ORDER, PADDED, PRAISED, PROBES, SEED
 from rallebench.core.errors import UsageError
-from rallebench.core.scoring import Pair
 from rallebench.core.types import Episode, Example, Flow, Generate, Outcome, Request
 from rallebench.metrics import METRICS
 from rallebench.metrics.judges import JudgeScorer, MarkOf, judge_named
@@ -29,8 +29,8 @@ SWAPPED = "swapped"
 """Setting of a judge whose prompt has two orders."""
 
 
-def probed_judge(judge: JudgeScorer, probe: str, mark_of: MarkOf, sample: Pair) -> JudgeScorer:
-    """Return the judge under a probe; its settings name the probe. ``sample``: any answer that it judges.
+def probed_judge(judge: JudgeScorer, probe: str, mark_of: MarkOf) -> JudgeScorer:
+    """Return the judge under a probe; its settings name the probe.
 
     Raises UsageError for an unknown probe, and for the order of a judge that has one only.
     """
@@ -46,12 +46,9 @@ def probed_judge(judge: JudgeScorer, probe: str, mark_of: MarkOf, sample: Pair) 
     if SWAPPED in inspect.signature(METRICS.entry(kind).value).parameters:
         turned = judge_named(judge.name, mark_of, swapped=True)
         return replace(turned, settings={**turned.settings, "probe": probe})
-    flow = judge.flow(sample)
-    if flow is None or not getattr(next(flow), "choices", ()):
-        raise UsageError(
-            f"The judge {judge.name!r} has one order only, so its order cannot be probed; leave out {ORDER!r}."
-        )
-    return replace(judge, settings=settings, ask=_alter_requests(judge.ask, _with_turned_choices))
+    raise UsageError(
+        f"The judge {judge.name!r} has one order only, so its order cannot be probed; leave out {ORDER!r}."
+    )
 
 
 def _add(judged: Callable[[Episode], str | None], more: str) -> Callable[[Episode], str | None]:
@@ -90,11 +87,3 @@ def _with_other_seed(request: Request) -> Request:
     if not isinstance(request, Generate):
         return request
     return replace(request, seed=(request.seed or 0) + OTHER_SEED)
-
-
-def _with_turned_choices(request: Request) -> Request:
-    choices = tuple(getattr(request, "choices", ()))
-    if not isinstance(request, Generate) or not choices:
-        return request
-    more: dict[str, Any] = {"choices": choices[::-1]}
-    return replace(request, **more)
