@@ -787,7 +787,7 @@ WRONG: dict[str, tuple[str, str]] = {
     ),
     "index setting": (
         "index --corpus corpus.tsv --name x --kind bm25 --set k2=1",
-        "The index kind 'bm25' has no setting 'k2'; it has k1, b and tokens.",
+        "The index kind 'bm25' has no setting 'k2'; it has k1, b, tokens and memory.",
     ),
     "index value": (
         "index --corpus corpus.tsv --name x --kind bm25 --set b=high",

@@ -118,7 +118,7 @@ def test_compared_runs_show_the_metric_raw_and_corrected(quiz: CommandLine) -> N
         ("labels nothing", "nothing"),
         ("labels x --correct em", "No answer of 'x' that em scores is labelled"),
         ("labels x --correct nothing", "nothing"),
-        ("labels x --correct completion_tokens", "labels cannot correct it"),
+        ("labels x --correct completion_tokens", "no known lowest and highest"),
         ("labels x x --correct em", "named twice"),
         ("labels x x", "more than one run belongs to --correct"),
     ],

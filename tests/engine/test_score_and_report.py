@@ -260,7 +260,7 @@ def test_by_default_all_metrics_are_taken_that_the_gold_allows() -> None:
     without_gold = {"seconds", "prompt_tokens", "completion_tokens"}
     assert set(choose_metrics(None, examples(), "d")) == without_gold
     counts = has_gold(examples(answers=("x",)))
-    assert counts == {"answers": 1, "provenance": 0, "required": 0, "unanswerable": 0}
+    assert counts == {"answers": 1, "provenance": 0, "required": 0, "unanswerable": 0, "claims": 0}
 
 
 def test_a_set_with_required_answers_is_also_scored_by_them() -> None:

@@ -21,6 +21,7 @@ from rallebench.experiments.sweeps import expand, factor, indexing
 from rallebench.retrievers.composites import check_settings, written_out
 from rallebench.services.workbench import Workbench
 from rallebench.workspace.entries import read_manifest
+from rallebench.workspace.indexes.recipes import lasting_settings
 from rallebench.workspace.paths import WorkspaceFolder
 
 CHAIN = Chain(
@@ -50,7 +51,7 @@ def test_what_is_not_varied_stays_as_in_the_chains_own_index(workspace: Path) ->
     (one,) = indexes(workspace, "index.chunk_size=5")
     own = read_manifest(workspace / "indexes" / "tiny")
     assert (one.kind, one.encoder, one.corpus) == ("bm25", "", workspace / "indexes" / "tiny")
-    assert one.settings.items() <= own.parameters.items()
+    assert lasting_settings(one).items() <= own.parameters.items()
     assert one.chunking is not None and (one.chunking.size, one.chunking.overlap) == (5, 0)
 
 

@@ -183,7 +183,7 @@ def test_a_run_shows_tiles_the_waterfall_and_its_questions(ran: Page) -> None:
     assert "EM 12.5 %" in words and "1 of 8 right" in words and "Price none" in words
     ran.call("runs.stages", {"run": "first"})
     html = view_of(ran, "runs/run?id=first")
-    assert "not in the answer" in html and "data-lazy" not in html
+    assert "not in the answer" in html and "runs.stages" not in html
     assert [row[0] for row in rows(ran, html, "run-questions")] == [f"q{n}" for n in range(1, 9)]
 
 

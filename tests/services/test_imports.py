@@ -69,7 +69,7 @@ def test_an_upload_keeps_names_and_folders(bench: Workbench, tmp_path: Path, doc
     folder = uploads.lay_out(bench.workspace, many)
     assert folder.name == "docs" and (folder / "sub" / "long.txt").is_file()
     loose = [(docs / "titan.md", "titan.v2.md"), (docs / "sub" / "long.txt", "long.txt")]
-    assert uploads.lay_out(bench.workspace, loose).name == "titan"
+    assert uploads.lay_out(bench.workspace, loose).name == "files"
     single = uploads.lay_out(bench.workspace, [(docs / "titan.md", "../../titan.md")])
     assert single.name == "titan.md" and bench.workspace.cache in single.parents
     uploads.forget(bench.workspace, single)

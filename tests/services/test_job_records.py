@@ -80,5 +80,6 @@ def test_only_jobs_that_a_person_did_not_end_are_interrupted(tmp_path: Path) -> 
     assert done.wait(20) and stopped.wait(20) and not unrecorded.done
     jobs.close(20)
     assert [record.id for record in later.list_interrupted()] == ["build cut"]
+    assert jobs.list_interrupted() == (), "its own jobs are not told"
     later.forget("build cut")
     assert later.list_interrupted() == () and list((tmp_path / "jobs").iterdir()) == []

@@ -88,7 +88,7 @@ def test_all_counted_is_not_all_done_while_the_job_goes_on() -> None:
 def test_the_chip_and_the_row_of_a_job_say_the_same_time() -> None:
     job, clock = counting_job((0, 0), (10, 20), (20, 40))
     clock.now = 21
-    assert "40 % · about 30 s left" in chip._chip([job], [])
+    assert "40 % · about 30 s left" in chip._chip([job], [], 0)
     assert chip.progress_words(job) == "40 of 100 · about 30 s left"
     assert "40 of 100 · about 30 s left" in chip.row(job, "r")
 

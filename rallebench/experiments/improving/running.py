@@ -45,13 +45,11 @@ class ImproveSettings:
 
     chain: Json = field(default_factory=dict)
     vary: Sequence[str] = ()
-    dataset: str = declare(
-        str, DEFAULT_DATASET, about="the questions", names="dataset file", required=True
-    )
+    dataset: str = declare(str, DEFAULT_DATASET, about="the questions", names="dataset file")
     metric: str = declare_text("what decides; by default EM, or the first other one of answers")
     variants: int = declare(int, 12, 2, 64, about="the most variants that compete")
-    budget: int | None = declare(
-        int, None, 1, about="the most questions to ask, the proof included; by default no limit"
+    budget: int = declare(
+        int, 0, 0, about="the most questions to ask, the proof included; 0: no limit"
     )
     rewordings: bool = declare(bool, True, about="try instructions of our own before the prompt")
     examples: str = declare(
@@ -232,7 +230,7 @@ def _apply_guard(
 def _round_budget(setup: ImproveSetup, written: int) -> int | None:
     """Return the questions that the budget leaves for the rounds; None without one. ``written``: prompts of the writer."""
     budget = setup.settings.budget
-    if budget is None:
+    if not budget:
         return None
     proof = 2 * len(list_questions(setup.parts.confirm))
     learning = len(list_questions(setup.parts.train)) + written if written else 0

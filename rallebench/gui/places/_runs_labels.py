@@ -101,7 +101,7 @@ def export(page: Page, event: Event) -> Patch:
         lines = views.csv_of_labels(views.run_labels(page.workspace, run.folder))
     else:
         lines = views.qrels_of_labels(run.folder)
-    return Patch(download=Download(f"{run.name} labels.{shape}", "".join(lines)))
+    return Patch(download=Download(f"{run.name}-labels.{shape}", "".join(lines)))
 
 
 def corrected_copy(page: Page, event: Event) -> Patch:

@@ -130,7 +130,7 @@ def errors(case: Case, *, llm: str, prompt: str) -> Flow:
     higher_is_better=None,
 )
 def rejection_choice(case: Case, *, llm: str, prompt: str) -> Flow:
-    """1 for an answer that declined, by the probabilities of the judge's Yes and No, else 0 (RGB's Rej* as a typed decision).
+    """1 for an answer that declined, by the probabilities of the judge's Yes and No, else 0 (RGB's Rej*).
 
     Normalisation: none: the model reads the question and the answer as they are.
     Not scored: an answer of a model without probabilities that says neither yes nor no.
@@ -158,8 +158,7 @@ def rejection_choice(case: Case, *, llm: str, prompt: str) -> Flow:
     label="ED* by probability",
 )
 def errors_choice(case: Case, *, llm: str, prompt: str) -> Flow:
-    """1 for an answer that noticed wrong documents, by the probabilities of the judge's Yes and No, else 0 (RGB's ED* as a
-    typed decision).
+    """1 for an answer that noticed wrong documents, by the probabilities of the judge's Yes and No, else 0 (RGB's ED*).
 
     Normalisation: none: the model reads the answer as it is.
     Not scored: an answer of a model without probabilities that says neither yes nor no.
