@@ -109,9 +109,11 @@ def build_app(page: Page, *, style: str | None = None, queue_size: int | None = 
             apply_default_css=False,
             elem_id="page",
         )
-        add_endpoints(Calls(page.workbench))
-    limit = "not_set" if os.environ.get(LIMIT_VARIABLE) else AT_ONCE
-    return blocks.queue(max_size=queue_size, default_concurrency_limit=limit)
+        is_set = bool(os.environ.get(LIMIT_VARIABLE))
+        add_endpoints(Calls(page.workbench), "default" if is_set else AT_ONCE)
+    if queue_size is None:
+        return blocks  # its queue has no other setting, and a new one would build all of Gradio's routes again
+    return blocks.queue(max_size=queue_size)
 
 
 def server_functions(page: Page, *, refuse: bool = True) -> list[Callable[[object], Any]]:

@@ -5,6 +5,7 @@ and queue.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import gradio as gr
 
@@ -15,15 +16,18 @@ AT_ONCE = 16
 """Concurrent calls per endpoint; further calls wait in Gradio's queue. GRADIO_DEFAULT_CONCURRENCY_LIMIT replaces it."""
 
 
-def add_endpoints(calls: Calls) -> None:
-    """Add every call as a named endpoint to the Gradio app under construction. They take the limit of its queue."""
+def add_endpoints(calls: Calls, at_once: int | Literal["default"]) -> None:
+    """Add every call as a named endpoint to the Gradio app under construction.
+
+    ``at_once``: concurrent calls of each; "default" for the limit of the queue.
+    """
     for name in CALLS:
         call = calls.by_name(name)
         gr.api(
             in_one_sentence(call, _failure),
             api_name=name,
             api_description=_description(call),
-            concurrency_limit="default",
+            concurrency_limit=at_once,
         )
 
 
