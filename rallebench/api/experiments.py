@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rallebench.api.runs import Run
+from rallebench.core.experiment_reports import SuiteReport
 from rallebench.core.experiments import Report
+from rallebench.core.improvements import Improvement, find_improvement
 from rallebench.core.tables import Figure, Table
+from rallebench.core.types import Chain
 from rallebench.render import report, text
 
 
@@ -51,3 +54,19 @@ class ExperimentRun:
 
     def _repr_html_(self) -> str:
         return "".join(map(str, map(report.block, [*self.tables, *self.figures, *self._sentences])))
+
+
+class ImprovementRun(ExperimentRun):
+    """An improvement of a chain that has ended: its ``outcome`` and, if there is one, the best ``chain``."""
+
+    @property
+    def outcome(self) -> Improvement:
+        """The difference of the best variant on unseen articles; as text one sentence."""
+        outcome = find_improvement(SuiteReport(data=self.report.data))
+        assert outcome is not None
+        return outcome
+
+    @property
+    def chain(self) -> Chain | None:
+        """The best variant, saved under the name of the improvement; None if no variant was better."""
+        return self.report.chain

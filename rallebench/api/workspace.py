@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rallebench.api.data import WorkspaceData
 from rallebench.api.episodes import AskedEpisode, as_asked
-from rallebench.api.experiments import ExperimentRun
+from rallebench.api.experiments import ExperimentRun, ImprovementRun
 from rallebench.api.progress import follow
 from rallebench.api.questions import Dataset
 from rallebench.api.runs import Run, RunList
@@ -286,11 +286,7 @@ class Workspace(WorkspaceData):
 
         >>> ws.sweep("starter", "starter-qa", {"k": [1, 3, 5]}, name="ks")  # doctest: +SKIP
         """
-        stored = dataset.reference if isinstance(dataset, Dataset) else str(dataset)
-        if not stored:
-            raise UsageError(
-                "A sweep asks a stored dataset; import the questions with import_dataset, and give its name."
-            )
+        stored = _stored_name(dataset)
         factors = [f"{field}={_setting_text(list(values))}" for field, values in vary.items()]
         request, _ = experiment_requests.sweep_request(
             self._bench.workspace,
@@ -309,6 +305,52 @@ class Workspace(WorkspaceData):
         )
         return self._perform(request, options, track)
 
+    @in_python
+    def improve(
+        self,
+        chain: Chain | str,
+        dataset: str | Path | Dataset,
+        *,
+        name: str,
+        llm: str = "",
+        vary: Mapping[str, Sequence[object]] | None = None,
+        limit: int | None = None,
+        seed: int = 0,
+        batch_size: int = 20,
+        max_errors: int | None = None,
+        max_usd: float | None = None,
+        repeats: int = 1,
+        track: bool | None = None,
+        **settings: object,
+    ) -> ImprovementRun:
+        """Find a better variant of a chain, and prove it on articles that no variant has seen.
+
+        ``llm``: replaces the chain's models. ``vary``: as in ``sweep``, in place of the own values of these fields.
+        ``settings``: such as ``budget=500`` questions, ``metric="f1"``, ``variants=20`` or ``writer="my-llm"``, a model that
+        writes prompts (docs/improve.md). ``name``: of the improvement and of its variant, which is saved as a chain; the given
+        chain stays as it is. An existing name continues. ``max_usd``, ``repeats``: as in ``run``, for all its runs.
+
+        >>> ws.improve("starter", "starter-qa", name="better", budget=500).outcome  # doctest: +SKIP
+        Confirmed on 74 unseen articles: +3.1 points (0.4 to 5.8).
+        """
+        factors = [f"{field}={_setting_text(list(own))}" for field, own in (vary or {}).items()]
+        written = {key: _setting_text(value) for key, value in settings.items()}
+        request = experiment_requests.improve_request(
+            self._bench.workspace,
+            name,
+            self._chain(chain, None, None, {}),
+            {**written, "dataset": _stored_name(dataset)},
+            vary=factors,
+            llm=llm,
+            limit=limit,
+            seed=seed,
+        )
+        options = RunOptions(
+            batch_size, max_errors, budget=spending_limit(max_usd), repeats=_repeats(repeats)
+        )
+        done = self._perform(request, options, track)
+        return ImprovementRun(done.name, done.folder, done.report, done.runs)
+
     def _perform(
         self,
         request: WorkspaceRequest,
@@ -325,6 +367,16 @@ class Workspace(WorkspaceData):
         )
         own = tuple(Run(lambda: self._bench, run.run, run.warnings) for run in result.runs)
         return ExperimentRun(request.name, result.folder, result.report, own)
+
+
+def _stored_name(dataset: str | Path | Dataset) -> str:
+    """The name or path of a stored dataset. Raises UsageError for questions that are not stored."""
+    stored = dataset.reference if isinstance(dataset, Dataset) else str(dataset)
+    if not stored:
+        raise UsageError(
+            "An experiment asks a stored dataset; import the questions with import_dataset, and give its name."
+        )
+    return stored
 
 
 def _names(names: Sequence[str]) -> tuple[str, ...]:

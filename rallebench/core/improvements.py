@@ -17,7 +17,7 @@ IMPROVEMENT = "improvement"
 """Its key in the report of the experiment."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Improvement:
     """``variant``: its changes in words, '' if no variant was better than the chain where they competed. ``difference``: its
     mean less the chain's over ``articles`` unseen ones, with its interval; None if that was not compared, or the reason in
@@ -71,6 +71,9 @@ class Improvement:
         if self.low is not None and self.high is not None:
             ends = f"{self._write(self.low)} to {self._write(self.high)}"
         return f"{where}: {self._write(self.difference, '+')}{unit} ({ends})."
+
+    def __repr__(self) -> str:
+        return str(self)
 
     def _write(self, value: float, sign: str = "") -> str:
         words = f"{100 * value:{sign}.1f}" if self.is_share else f"{value:{sign}.4g}"

@@ -22,6 +22,7 @@ from small_workspace import (
     write_lines,
 )
 
+from rallebench import RalleError, Workspace
 from rallebench.analysis import paired
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
@@ -456,3 +457,15 @@ def test_the_reader_is_not_given_instructions(template_workspace: Path) -> None:
         16,
     }
     assert outcome(report).variant == "k 8"
+
+
+def test_python_has_the_outcome_and_the_chain(workspace: Path) -> None:
+    replies = {rf"(?s)few words.*land{i}\?": f"Town{i}" for i in range(COUNTRIES)}
+    add_llm(workspace, "towns", replies=replies, default="nowhere")
+    with Workspace(workspace, track=False, progress=False) as ws:
+        done = ws.improve("capital", "lands", name="p", llm="towns", examples="", limit=60)
+        assert done.outcome.confirmed and repr(done.outcome).startswith("Confirmed on 24 unseen")
+        assert done.chain is not None and ws.chain("p").actions == done.chain.actions
+        assert len(done.runs) > 5 and "prompt brief" in repr(done)
+        with pytest.raises(RalleError, match="has no setting 'budgets'"):
+            ws.improve("capital", "lands", name="q", budgets=3)
