@@ -182,7 +182,7 @@ def test_labels_are_saved_as_csv_and_qrels(open_run: Page) -> None:
         for shape in ("csv", "qrels")
     }
     csv, qrels = saved["csv"], saved["qrels"]
-    assert csv is not None and qrels is not None and csv.name == "x labels.csv"
+    assert csv is not None and qrels is not None and csv.name == "x-labels.csv"
     assert "q1" in csv.text and "right,ann,sure" in csv.text
     assert qrels.text.startswith("q1 0 p1 0\n")
 
