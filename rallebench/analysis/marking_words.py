@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 
 from rallebench.metrics.words import rule_for, words
 
@@ -47,13 +48,11 @@ def mark_groups(
     texts: Sequence[str], groups: Sequence[Sequence[int]], most: int = 5
 ) -> list[tuple[str, ...]]:
     """Return the words that mark each group, at most ``most``, the strongest first. ``groups``: positions of its texts."""
-    counted = [Counter(set(text_words(text))) for text in texts]
-    every: Counter[str] = sum(counted, Counter())
+    distinct = [set(text_words(text)) for text in texts]
+    every = Counter(chain.from_iterable(distinct))
     marks = []
     for group in groups:
-        inside: Counter[str] = Counter()
-        for position in group:
-            inside += counted[position]
+        inside = Counter(chain.from_iterable(distinct[position] for position in group))
         scores = log_odds(inside, every - inside)
         best = sorted(
             ((z, word) for word, z in scores.items() if z >= MARKING and inside[word] > 1),

@@ -60,8 +60,7 @@ def _spherical_k_means(
     centres = _seed_centres(vectors, count, rng)
     places = np.argmax(vectors @ centres.T, axis=1)
     for _ in range(STEPS):
-        sums = np.zeros_like(centres)
-        np.add.at(sums, places, vectors)
+        sums = (places == np.arange(count)[:, None]).astype(np.float64) @ vectors
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         centres = np.where(lengths > 0, sums / np.where(lengths > 0, lengths, 1), centres)
         moved = np.argmax(vectors @ centres.T, axis=1)
