@@ -95,6 +95,10 @@ MEASURES = {
         "a look at 1,000 articles",
         "300 articles of 3, true difference +5 points: missed",
     },
+    "typed_decisions": {
+        "yes or no, 10 words, batch 2: a choice over a free token",
+        "rgb-rejection-choice: declining answers above real ones",
+    },
     "start_up": {"import rallebench", "rallebench list", "app.py until its first answer"},
 }
 """Script → the figures that it must print at least."""

@@ -21,8 +21,8 @@ from rallebench.core.errors import RalleError
 from rallebench.core.thinking import generate_answers
 from rallebench.core.types import Generate, Message, Reply
 
-LEAST_TOKENS = 16
-"""Tokens for an option in a generated text, with the words that some models put around it."""
+WORDS_AROUND = 16
+"""Tokens of a generated text beyond its option, for the words that some models put around it."""
 NO_LOGPROBS = "{llm!r} gives no log-probabilities, so its text was read."
 
 
@@ -45,7 +45,8 @@ def choose(
     llm: str, messages: Sequence[Message], choices: Sequence[str], *, max_tokens: int | None = None
 ) -> Choose:
     """Return the request for a choice. ``max_tokens``: for a model whose text is read. Raises OptionsError."""
-    room = max_tokens or max(LEAST_TOKENS, *(len(choice) for choice in choices), 0)
+    longest = max((len(choice.encode(errors="replace")) for choice in choices), default=0)
+    room = max_tokens or WORDS_AROUND + longest
     return Choose(
         llm,
         tuple(messages),

@@ -92,7 +92,7 @@ class ShownStep:
         if step.reply.note:
             value["note"] = step.reply.note
         if step.reply.choice:
-            value["choice"] = as_json(step.reply.choice)
+            value |= {"choice": as_json(step.reply.choice)}
         value |= {"seconds": step.seconds, "cached": step.cached}
         if cost is not None:
             tokens = {"prompt": cost.prompt_tokens, "completion": cost.completion_tokens}

@@ -22,6 +22,8 @@ from rallebench.llms._openai.requests import FEWER_TOKENS, MOST_TOKENS_AT_A_PLAC
 LEAST_COVERED = 0.1
 """With less than this of the probability on the options, the model answers in other words, and its text is read."""
 
+_OF_TOKEN = ("token", "logprob", "top_logprobs")
+"""Keys of a token in an answer of the chat API."""
 _BEFORE = " \t\r\n\"'`*_([{“‘「▁Ġ"
 
 
@@ -53,11 +55,11 @@ def read_places(logprobs: Any) -> list[TokenPlace]:
     [TokenPlace(token='yes', logprob=-0.1, others={'yes': -0.1, 'no': -2.5})]
     """
     fields = logprobs if isinstance(logprobs, Mapping) else {}
-    content = fields.get("content")
+    (content,) = _fields(fields, ("content",))
     read: Iterable[tuple[Any, Any, Any]]
     if isinstance(content, list):
         entries = [entry for entry in content if isinstance(entry, Mapping)]
-        read = ((e.get("token"), e.get("logprob"), e.get("top_logprobs")) for e in entries)
+        read = (_fields(entry, _OF_TOKEN) for entry in entries)
     else:
         lists = [fields.get(name) for name in ("tokens", "token_logprobs", "top_logprobs")]
         read = zip(*(each if isinstance(each, list) else () for each in lists))
@@ -68,11 +70,16 @@ def read_places(logprobs: Any) -> list[TokenPlace]:
     ]
 
 
+def _fields(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The values of these keys, None where one is absent."""
+    return tuple(value.get(name) for name in names)
+
+
 def _pairs(others: Any) -> dict[str, float]:
     """Token → log-probability, from a list of objects or from one object."""
     if isinstance(others, list):
         entries = (entry for entry in others if isinstance(entry, Mapping))
-        others = {entry.get("token"): entry.get("logprob") for entry in entries}
+        others = dict(_fields(entry, _OF_TOKEN[:2]) for entry in entries)
     pairs = others.items() if isinstance(others, Mapping) else ()
     return {str(token): float(value) for token, value in pairs if _is_number(value)}
 
