@@ -16,7 +16,7 @@ from typing import Any
 from rallebench.core.choices import SERVER, Choice, weigh_options
 from rallebench.core.choosing import Choose
 from rallebench.core.thinking import answer_begins
-from rallebench.core.types import Generate
+from rallebench.core.types import Generate, Json
 from rallebench.llms._openai.requests import FEWER_TOKENS, MOST_TOKENS_AT_A_PLACE
 
 LEAST_COVERED = 0.1
@@ -70,7 +70,7 @@ def read_places(logprobs: Any) -> list[TokenPlace]:
     ]
 
 
-def _fields(value: Mapping[str, Any], names: Sequence[str]) -> Any:
+def _fields(value: Json, names: Sequence[str]) -> Any:
     """The values of these keys, None where one is absent."""
     return tuple(value.get(name) for name in names)
 
