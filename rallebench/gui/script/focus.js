@@ -14,8 +14,15 @@ document.addEventListener('focusin', ev => {
   const part = part_of(focus_path);
   focus_at = part ? Math.max(0, controls_in(part).indexOf(ev.target)) : 0;
 });
-/* A press on a place without a control takes the focus away on purpose. */
+/* A press on a place without a control takes the focus away on purpose, as does a field that is left and still there. */
 document.addEventListener('pointerdown', () => (focus_path = []), true);
+document.addEventListener('focusout', ev =>
+  setTimeout(() => {
+    const left = ev.target;
+    const is_free = document.activeElement === document.body && left === focus_path[0];
+    if (is_free && left.isConnected && takes_focus(left)) focus_path = [];
+  }),
+);
 const heading_of = root => {
   const heading = root && $('h1', root);
   if (heading) heading.tabIndex = -1;
