@@ -44,6 +44,7 @@ MEASURES = {
         "the reader's network on cpu in float32: prompts of five passages a second",
     },
     "encoding": {"float32, passages a second", "float32, speed-up"},
+    "learned_retrieval": {"splade: build", "late-interaction: search"},
     "endpoints": {"over the services", "one HTTP request, beyond the services"},
     "kill_and_resume": {"prompts asked", "time in sessions"},
     "kill_encoding": {"passages encoded twice", "time in both sessions"},
