@@ -30,7 +30,12 @@ SIZES = ("small", "base", "large")
 E5 = ("query: ", "passage: ")
 BGE_EN = ("Represent this sentence for searching relevant passages: ", "")
 BGE_ZH = ("为这个句子生成表示以用于检索相关文章：", "")
+TASK = (
+    "Instruct: Given a web search query, retrieve relevant passages that answer the query\nQuery:"
+)
 PROMPTS = {
+    "multilingual-e5-large-instruct": (f"{TASK} ", ""),
+    "qwen3-embedding-0.6b": (TASK, ""),
     **dict.fromkeys((f"e5-{size}-v2" for size in SIZES), E5),
     **dict.fromkeys((f"multilingual-e5-{size}" for size in SIZES), E5),
     **dict.fromkeys((f"bge-{size}-en-v1.5" for size in SIZES), BGE_EN),
