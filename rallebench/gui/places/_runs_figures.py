@@ -85,22 +85,19 @@ def metrics(page: Page, run: OpenRun) -> Markup:
     units = {name: run_views.metric_unit(report, name) for name in means}
     ends = any(figures.needs_ends([mean], units[name]) for name, mean in means.items())
     for name, mean in means.items():
-        unit, interval = units[name], "–"
-        if unit == "fraction" and mean.low is not None and mean.high is not None:
-            interval = f"{100 * mean.low:.1f} to {100 * mean.high:.1f}"
         about = Markup("<small>{}</small>").format(run_views.definition(report, name))
         title = Markup('<b class="nm" title="{}">{}</b>{}').format(
             name, run_views.label(name), about
         )
-        figure = figures.quantity(mean, unit, ends=ends)
-        lines.append([title, figure, interval, f"{mean.n:,}"])
+        figure = figures.quantity(mean, units[name], ends=ends)
+        lines.append([title, figure, f"{mean.n:,}"])
     known = run_views.cards(report).items()
     cards = Markup().join(
         Markup("<h3>{}</h3>{}").format(name, html.defs(facts.items())) for name, facts in known
     )
     scorer = html.button("Score by more metrics", "runs.ask_metrics", run=run.name)
     clusters = independence(report.clusters, report.n)
-    table = html.rows(["Metric", ">Mean", ">95 % interval", ">Questions"], lines)
+    table = html.rows(["Metric", ">Mean, 95 % interval", ">Questions"], lines)
     cards = html.fold("Metric cards", cards, gist="definition, range, caveats", id="metric-cards")
     left_out = Markup().join(map(html.note, printed.left_out))
     repeated = Markup().join(

@@ -17,6 +17,7 @@ from rallebench.core.failures import (
     stage_figure,
 )
 from rallebench.core.report import Estimate
+from rallebench.core.run_results import MetricEstimate
 from rallebench.core.waterfall import SHORT
 from rallebench.gui import figures, html
 from rallebench.gui.addresses import RunAddress
@@ -78,9 +79,12 @@ def groups_html(run: OpenRun, report: FailureReport) -> Markup:
 def _table(run: OpenRun, groups: list[QuestionGroup]) -> Markup:
     heads = ("Group", ">Questions", ">Wrong", ">Against the rest", "Mostly lost", "Example", "")
     lines = []
-    for group in groups:
+    shares = [_estimate(group.share, group.n) for group in groups]
+    ends = figures.needs_ends(shares, "fraction")
+    for group, share in zip(groups, shares):
         address = RunAddress(run.name, only=group.key).href
-        share = Estimate(group.share.value, group.share.low, group.share.high, group.n)
+        difference = group.difference
+        gap = figures.gap(_estimate(difference, group.n)) if difference.low is not None else ""
         examples = Markup("<br>").join(group.examples[:2])
         save = html.button(
             "Save to a dataset",
@@ -95,14 +99,18 @@ def _table(run: OpenRun, groups: list[QuestionGroup]) -> Markup:
                 html.link(group.title, address, "nm")
                 + Markup("<small>{}</small>").format(group.key),
                 f"{group.n:,}",
-                figures.percent(share),
-                points(group.difference),
+                figures.percent(share, ends=ends),
+                gap or points(difference),
                 common(group.stages, SHORT),
                 Markup('<div dir="auto">{}</div>').format(examples),
                 save,
             ]
         )
     return Markup('<div class="wide">{}</div>').format(html.rows(heads, lines))
+
+
+def _estimate(mean: MetricEstimate, n: int) -> Estimate:
+    return Estimate(mean.value, mean.low, mean.high, n)
 
 
 def slice_rows(page: Page, run: OpenRun, only: str, words: str) -> list[QuestionRow]:
