@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -87,8 +88,10 @@ def refused(
 
 
 def run_of(workbench: Workbench, name: str, **options: Any) -> str:
-    """The name of a run of the chain ``read``, after its end."""
-    chosen = BenchmarkOptions(dataset="tiny-qa", run=RunOptions(track=False), **options)
+    """The name of a run of the chain ``read``, after its end. ``options``: of the run or of the benchmark."""
+    of_run = {field.name for field in fields(RunOptions)} & options.keys()
+    run = RunOptions(track=False, **{key: options.pop(key) for key in of_run})
+    chosen = BenchmarkOptions(dataset="tiny-qa", run=run, **options)
     complete(workbench.runs.run(of_chain(workbench.workspace, "read", chosen, run=name)))
     return name
 
