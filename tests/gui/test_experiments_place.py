@@ -438,7 +438,7 @@ def test_every_run_of_a_suite_repeats_its_questions_as_often_as_typed(page: Page
         report = page.workbench.runs.open(run).report()
         assert report is not None and report.repeats is not None
         assert report.repeats.requested == 3 and "No model samples" in report.repeats.sentence
-    refused(page, "experiments.run", {**fields, "repeats": "0"}, "must be from 1 to 100")
+    refused(page, "experiments.run", {**fields, "repeats": "0"}, "must be at least 1")
 
 
 @pytest.mark.usefixtures("small_suites")

@@ -54,7 +54,7 @@ def check(shown: str) -> Tags:
         assert TAGS.fullmatch(tag) and attributes.keys() <= ATTRIBUTES, (tag, attributes)
         assert STYLE.fullmatch(attributes.get("style") or "text-align:left")
         assert re.match(r"https?://|mailto:", attributes.get("href") or "http://", re.IGNORECASE)
-        assert re.match("language-|hl-", attributes.get("class") or "hl-")
+        assert re.match("language-|hl-|title$", attributes.get("class") or "hl-")
     return tags
 
 

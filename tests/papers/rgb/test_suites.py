@@ -143,8 +143,8 @@ def test_a_suite_asks_every_question_again_with_other_seeds(
     suite(cli, "noise", "noise=0,0.4")
     later = workspace / "runs" / "r noise=0.4" / "repeats" / "2"
     assert later.exists(), "a suite that is continued repeats its later runs as often"
-    refused = cli.suite("rgb-noise", data, llm="reads", flags=("--repeats", "2", "--plan"))
-    assert refused.code == 2 and "leave --repeats out" in refused.last
+    plan = cli.suite("rgb-noise", data, llm="reads", flags=("--repeats", "2", "--plan"))
+    assert plan.code == 0 and "noise=0.8/repeat 2" in plan.out, "a plan counts every repeat"
 
 
 def test_the_printed_table_has_a_line_for_every_share(cli: CommandLine) -> None:
