@@ -74,7 +74,7 @@ def measure_costs(llm: Any, size: Size) -> tuple[list[Measure], list[Fact]]:
                 Measure(f"{name}: a choice", "ms", took[True], took[False], "a free token"),
                 Measure(cost, "times", [ratio], most=TARGET if single else None),
             ]
-            facts.append(Fact(f"{name}: decided in process", sources, {IN_PROCESS}))
+            facts.append(Fact(f"{name}: decided in process", sorted(sources), [IN_PROCESS]))
             print(measures[-2].line(), file=sys.stderr, flush=True)
     return measures, facts
 

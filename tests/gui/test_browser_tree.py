@@ -102,6 +102,7 @@ def test_a_closed_dialog_gives_the_focus_back_to_its_button(window: Any) -> None
 def test_the_focus_goes_to_the_next_row_when_one_is_deleted(window: Any) -> None:
     show(window, SCREENS["runs"])
     menus = window.locator("#v-runs-list .runrow details.menu > summary")
+    menus.first.wait_for()
     rows = menus.count()
     menus.first.focus()
     window.keyboard.press("Enter")

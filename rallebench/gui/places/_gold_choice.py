@@ -106,6 +106,7 @@ def take_button(label: str, page: GoldPage, name: str, rank: int | None = None) 
         else "The answer needs this page together with the last one",
         joined=None if rank else "1",
         key=rank,
+        about=title,
         page_id=page.page_id,
         page_title=page.title,
         doc_id=page.doc_id,
