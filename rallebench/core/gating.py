@@ -11,7 +11,7 @@ from rallebench.core.errors import UsageError
 from rallebench.core.json_values import JsonObject, object_json
 from rallebench.core.numbers import NOISE
 from rallebench.core.run_results import number
-from rallebench.core.tables import ALL_EQUAL, TOO_FEW
+from rallebench.core.tables import ALL_EQUAL, ONE_SIDED, TOO_FEW
 
 Outcome = Literal["passed", "undecided", "worse"]
 EXIT_CODES: Mapping[Outcome, int] = {"passed": 0, "undecided": 3, "worse": 4}
@@ -102,6 +102,8 @@ class Gate:
         few = f"{self.units:,} {self.unit} are too few for an interval: " * (self.note == TOO_FEW)
         if self.watched:
             return f"To decide it takes more than {self.n:,} questions; ask all of them, or run it with this margin."
+        if self.note == ONE_SIDED:
+            return f"There is no interval, because too few {self.unit} change in one direction."
         if self.needed is None:
             return f"The difference is the margin, so more {self.unit} would not decide it."
         noun = self.unit if self.needed != 1 else self.unit.removesuffix("s")

@@ -16,6 +16,7 @@ from rallebench.core.gating import Gate, check_limits
 from rallebench.core.json_values import JsonValue
 from rallebench.core.numbers import plural
 from rallebench.core.report import RunReport
+from rallebench.core.tables import ONE_SIDED
 from rallebench.engine.statistics import FEWEST_PAIRED
 from rallebench.engine.store import RunFolder
 from rallebench.views.run_views import RunPair
@@ -127,7 +128,7 @@ def units_needed(gate: Gate, error: float) -> int | None:
     """Return the number of further units that would decide; None if it is decided or no number would. ``error``: the
     standard error of the difference.
     """
-    if gate.outcome != "undecided":
+    if gate.outcome != "undecided" or gate.note == ONE_SIDED:
         return None
     total = articles_needed(abs(gate.distance), error, gate.units, _level(gate.confidence))
     if total is None and gate.units < FEWEST_PAIRED:

@@ -1,10 +1,12 @@
-"""A recommendation between two compared runs: the better one, or else the cheaper one."""
+"""A recommendation between two compared runs: the better one, or else the cheaper one if it does not look worse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rallebench.core.deciding import MARGIN
+from rallebench.core.numbers import NOISE
 from rallebench.core.report import RunReport
 from rallebench.engine.store import RunFolder
 from rallebench.views.run_views import RunPair, price_text
@@ -63,11 +65,14 @@ class Saving:
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """``run``: the recommended run, '' if nothing speaks for either. ``better``: whether a difference of the scores is
-    shown; ``savings``: the costs that differ, of either run."""
+    shown; ``savings``: the costs that differ, of either run. ``doubted``: the cheaper run, if its score is lower by more than
+    the usual margin, and ``loss``: the most that it may lose by the interval of the difference."""
 
     run: str
     better: bool
     savings: tuple[Saving, ...]
+    doubted: str = ""
+    loss: float = 0.0
 
 
 def run_costs(workspace: WorkspaceFolder, compared: RunPair) -> tuple[RunCosts, RunCosts]:
@@ -99,7 +104,8 @@ def recommend(compared: RunPair, costs: tuple[RunCosts, RunCosts]) -> Recommenda
     """Recommend the run with the shown better score, else the one that is cheaper in all costs that differ.
 
     None if the metric has no better direction and a difference is shown. Times count only if they may be compared and the
-    difference is shown; a difference of the scores that is not shown does not count.
+    difference is shown. Nothing is recommended by cost if the difference of the scores has no interval, or if the cheaper
+    run scores worse by more than MARGIN.
     """
     first, second = costs
     savings = tuple(_savings(compared, first, second))
@@ -109,7 +115,15 @@ def recommend(compared: RunPair, costs: tuple[RunCosts, RunCosts]) -> Recommenda
     if compared.verdict:
         return None
     cheaper = {saving.run for saving in savings}
-    return Recommendation(cheaper.pop() if len(cheaper) == 1 else "", False, savings)
+    pair, upward = compared.pair, compared.runs.measure.higher_is_better
+    if len(cheaper) != 1 or pair.difference is None or pair.low is None or pair.high is None:
+        return Recommendation("", False, savings)
+    run = cheaper.pop()
+    falls = upward is (run == second.run)
+    drop, loss = (-pair.difference, -pair.low) if falls else (pair.difference, pair.high)
+    if upward is not None and drop > MARGIN + NOISE:
+        return Recommendation("", False, savings, run, loss)
+    return Recommendation(run, False, savings)
 
 
 def _savings(compared: RunPair, first: RunCosts, second: RunCosts) -> Iterator[Saving]:

@@ -252,8 +252,9 @@ def test_a_run_that_is_not_there_is_one_sentence(ran: Page) -> None:
 
 def test_two_runs_are_compared_verdict_first(ran: Page) -> None:
     words = text_of(ran, f"runs/compare?a=first&b={SECOND}")
-    heads = ("No difference shown", "Questions that flipped", "What is different")
+    heads = ("Undecided:", "Questions that flipped", "What is different")
     assert sorted(heads, key=words.index) == list(heads)
+    assert "looks worse by" in words and "No difference shown" not in words and "Take " not in words
     assert "answers 0 of 8 questions better and 1 worse" in words and "k 2 1" in words
 
 

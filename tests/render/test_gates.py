@@ -6,7 +6,9 @@ from dataclasses import replace
 from xml.etree import ElementTree
 
 from rallebench.core.gating import Gate
+from rallebench.core.tables import ONE_SIDED
 from rallebench.render.gates import MOST_LISTED, junit, markdown
+from rallebench.views.gating import units_needed
 
 HOSTILE = "a|b\n<i>&*\x07"
 GATE = Gate(
@@ -45,3 +47,11 @@ def test_of_a_cost_the_interval_is_read_from_the_other_side() -> None:
     assert cost.outcome == "passed" and cost.exit_code == 0
     assert replace(cost, low=0.03, high=0.5).outcome == "worse"
     assert replace(cost, low=0.01, high=0.5).outcome == "undecided"
+
+
+def test_too_few_in_one_direction_have_no_number_that_would_decide() -> None:
+    """1 of 60 better, 33 worse: a spread that misses the rarer side cannot tell how many are needed."""
+    open_gate = replace(GATE, difference=-0.504, low=None, high=None, units=60, note=ONE_SIDED)
+    assert units_needed(open_gate, 0.01) is None
+    assert open_gate.outcome == "undecided" and "To decide it takes" not in str(open_gate)
+    assert "too few articles change in one direction" in open_gate.mend

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rallebench.analysis.measures import measure
@@ -52,7 +54,7 @@ def test_the_better_run_is_recommended_with_what_it_costs_more() -> None:
 
 
 def test_without_a_difference_the_cheaper_run_is_recommended() -> None:
-    advice = recommend(*make_runs((0.518, 0.495, 0.062), (0.63, 1.22, 0.001), (645, 1263, 0.001)))
+    advice = recommend(*make_runs((0.518, 0.505, 0.062), (0.63, 1.22, 0.001), (645, 1263, 0.001)))
     assert advice is not None and (advice.run, advice.better) == (OLD, False)
     assert [s.words for s in advice.savings] == [
         "it is twice as fast",
@@ -75,3 +77,24 @@ def test_runs_that_are_cheaper_in_different_costs_are_left_to_the_reader() -> No
     advice = recommend(*make_runs((0.5, 0.51, 0.5), (0.6, 1.2, 0.001), (1200, 400, 0.001)))
     assert advice is not None and advice.run == ""
     assert {saving.run for saving in advice.savings} == {OLD, NEW}
+
+
+def test_a_cheaper_run_that_scores_worse_by_more_than_the_margin_is_doubted() -> None:
+    """EM −3.3 points with an interval of ±1 around it; the loss is its far end."""
+    for old, new, tokens, doubted in (
+        (0.5, 0.467, (1000, 100), NEW),
+        (0.467, 0.5, (100, 1000), OLD),
+    ):
+        advice = recommend(*make_runs((old, new, 0.3), tokens=(*tokens, 0.001)))
+        assert advice is not None and (advice.run, advice.doubted) == ("", doubted)
+        assert advice.loss == pytest.approx(0.043) and len(advice.savings) == 1
+    dearer = recommend(*make_runs((0.467, 0.5, 0.3), tokens=(1000, 100, 0.001)))
+    assert dearer is not None and (dearer.run, dearer.doubted) == (NEW, "")
+
+
+def test_without_an_interval_no_run_is_recommended_by_cost() -> None:
+    compared, costs = make_runs((0.515, 0.011, 1.0), tokens=(1000, 70, 0.001))
+    pair = replace(compared.pair, low=None, high=None, p=None, corrected=None, note="too few")
+    advice = recommend(replace(compared, pair=pair), costs)
+    assert advice is not None and (advice.run, advice.better, advice.doubted) == ("", False, "")
+    assert [saving.run for saving in advice.savings] == [NEW]

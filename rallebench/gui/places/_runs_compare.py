@@ -18,6 +18,7 @@ from rallebench.gui.figures import gap_words
 from rallebench.gui.frame import Page
 from rallebench.gui.html import VERDICTS, escape
 from rallebench.gui.patches import Patch
+from rallebench.gui.places._runs_advice import sentence
 from rallebench.gui.places._runs_cells import lost_address, lost_stages
 from rallebench.gui.places._runs_corrections import draw_corrections
 from rallebench.gui.places._runs_figures import agents
@@ -27,7 +28,7 @@ from rallebench.gui.places._versions import difference, words_changed
 from rallebench.render import numbers
 from rallebench.views import run_list, run_questions, run_views
 from rallebench.views.gating import gate_sentence
-from rallebench.views.recommending import Recommendation, RunCosts, recommend, run_costs
+from rallebench.views.recommending import RunCosts, recommend, run_costs
 
 HEADS = (
     ">To the base, interval corrected",
@@ -119,36 +120,6 @@ def under_titles(compared: Comparison, titles: Mapping[str, str]) -> Comparison:
     """Replace the runs' names by their titles in the comparison's warnings and tables."""
     sides = (replace(side, name=titles[side.name]) for side in compared.sides)
     return replace(compared, sides=tuple(sides))
-
-
-def sentence(
-    compared: run_views.RunPair,
-    advice: Recommendation | None,
-    first: RunSummary,
-    second: RunSummary,
-) -> Markup:
-    """State the verdict and the recommendation: the better run, or the cheaper one if no difference is shown."""
-    size = gap_words(abs(compared.pair.difference or 0.0), compared.unit).removeprefix("+")
-    if advice is None:
-        return Markup("<b>{}</b> is {} by {}.").format(second.title, compared.verdict, size)
-    titles = {first.name: first.title, second.name: second.title}
-    verb = "Keep" if advice.run == first.name else "Take"
-    if advice.better:
-        against = [saving for saving in advice.savings if saving.run != advice.run]
-        but = Markup()
-        if against:
-            words = " and ".join(saving.predicate for saving in against)
-            but = Markup(" But <b>{}</b> {}.").format(titles[against[0].run], words)
-        return Markup("{} <b>{}</b>: it is better by {}.{}").format(
-            verb, titles[advice.run], size, but
-        )
-    head = Markup("No difference shown.")
-    if advice.run:
-        words = " and ".join(saving.words for saving in advice.savings)
-        return Markup("{} {} <b>{}</b>: {}.").format(head, verb, titles[advice.run], words)
-    for saving in advice.savings:
-        head += Markup(" <b>{}</b> {}.").format(titles[saving.run], saving.predicate)
-    return head
 
 
 def reason(compared: run_views.RunPair, first: RunSummary, second: RunSummary) -> Markup:
