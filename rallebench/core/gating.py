@@ -28,6 +28,7 @@ class Gate:
     many more of them would decide, with 80 % power; None if it is decided or no number would. ``watched``: new ended once it
     was decided, so the interval is anytime-valid. ``gained``, ``lost``: ids
     of the questions on which new is better or worse. ``part``: the group of questions that was compared, '' for all.
+    ``span``: the metric's highest less its lowest value, None without two bounds.
     """
 
     new: str
@@ -51,6 +52,7 @@ class Gate:
     lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     part: str = ""
+    span: float | None = None
 
     @property
     def distance(self) -> float:
@@ -60,16 +62,39 @@ class Gate:
     @property
     def outcome(self) -> Outcome:
         """``passed`` if the whole interval lies on the better side of the tolerated loss, ``worse`` if it lies on the
-        other. If every question differs by the same amount, the interval is that amount.
+        other. If every question differs by the same amount, ``equal_ends`` are read instead.
         """
-        ends = (self.low, self.high)
-        if self.note == ALL_EQUAL:
-            ends = (self.difference, self.difference)
+        ends = self.equal_ends or (self.low, self.high)
         low, high = ends if self.higher_is_better else ends[::-1]
         if low is None or high is None:
             return "undecided"
         least, most = ((x if self.higher_is_better else -x) + self.margin for x in (low, high))
         return "passed" if least > NOISE else "worse" if most < -NOISE else "undecided"
+
+    @property
+    def equal_ends(self) -> tuple[float, float] | None:
+        """The ends of the difference if all units differ by the same amount; None if they do not, or without a range.
+
+        With n such units at most the share 1 − (α/2)^(1/n) of all units differs otherwise, at the same two-sided confidence
+        (Clopper and Pearson 1934); each of those by no more than the range.
+        """
+        if self.note != ALL_EQUAL or self.span is None or abs(self.difference) > self.span:
+            return None
+        others = 1 - ((1 - self.confidence) / 2) ** (1 / self.units)
+        alike = (1 - others) * self.difference
+        return alike - others * self.span, alike + others * self.span
+
+    @property
+    def equal_units_needed(self) -> int | None:
+        """The number of further units that would decide if they differed by the same amount, too; None if no number would."""
+        if self.equal_ends is None or abs(self.distance) <= NOISE:
+            return None
+        gain = self.distance - self.margin
+        beyond = self.distance / (self.span + gain if self.distance > 0 else gain - self.span)
+        if beyond >= 1:
+            return None
+        total = math.log((1 - self.confidence) / 2) / math.log1p(-beyond)
+        return max(1, math.floor(total) + 1 - self.units)
 
     @property
     def passed(self) -> bool:
@@ -104,9 +129,15 @@ class Gate:
             return f"To decide it takes more than {self.n:,} questions; ask all of them, or run it with this margin."
         if self.note == ONE_SIDED:
             return f"There is no interval, because too few {self.unit} change in one direction."
+        noun = self.unit if self.needed != 1 else self.unit.removesuffix("s")
+        same = "are equal in both" if abs(self.difference) <= NOISE else "differ by one amount"
+        alike = f"All {self.units:,} {self.unit} {same}"
+        if self.note == ALL_EQUAL and self.needed is not None:
+            return f"{alike}; to decide it takes {self.needed:,} more {noun} like them."
+        if self.note == ALL_EQUAL and self.span is None:
+            return f"{alike}, and {self.metric} has no range that bounds others."
         if self.needed is None:
             return f"The difference is the margin, so more {self.unit} would not decide it."
-        noun = self.unit if self.needed != 1 else self.unit.removesuffix("s")
         words = f"{few}to decide it takes about {self.needed:,} more {noun} (80 % power)."
         return words[:1].upper() + words[1:]
 
@@ -116,6 +147,9 @@ class Gate:
         ends = self.note or "no interval"
         if self.low is not None and self.high is not None:
             ends = f"{self.percent} interval {with_sign(self.low)} to {with_sign(self.high)}"
+        elif self.equal_ends:
+            low, high = map(with_sign, self.equal_ends)
+            ends = f"all are equal: {self.percent} bounds {low} to {high}"
         return (
             f"{self.metric}: {self.base} {number(self.base_mean)}, {self.new} {number(self.new_mean)}, difference "
             f"{with_sign(self.difference)}, {ends}; n = {self.n:,}, {self.units:,} {self.unit}."

@@ -14,9 +14,9 @@ from rallebench.core.deciding import CONFIDENCE, MARGIN
 from rallebench.core.errors import Hint, MismatchError, UsageError
 from rallebench.core.gating import Gate, check_limits
 from rallebench.core.json_values import JsonValue
-from rallebench.core.numbers import plural
+from rallebench.core.numbers import NOISE, plural
 from rallebench.core.report import RunReport
-from rallebench.core.tables import ONE_SIDED
+from rallebench.core.tables import ALL_EQUAL, ONE_SIDED
 from rallebench.engine.statistics import FEWEST_PAIRED
 from rallebench.engine.store import RunFolder
 from rallebench.views.run_views import RunPair
@@ -78,6 +78,7 @@ def make_gate(
             f"Neither a higher nor a lower {pair.metric} is better, so it cannot decide; choose another metric."
         )
     base, new = (side.name for side in compared.sides)
+    least, most = compared.measure.bounds
     gate = Gate(
         new,
         base,
@@ -98,6 +99,7 @@ def make_gate(
         gained=pair.gained,
         lost=pair.lost,
         warnings=tuple(compared.warnings),
+        span=None if least is None or most is None else most - least,
     )
     return replace(gate, needed=units_needed(gate, pair.standard_error))
 
@@ -130,9 +132,12 @@ def units_needed(gate: Gate, error: float) -> int | None:
     """
     if gate.outcome != "undecided" or gate.note == ONE_SIDED:
         return None
+    if gate.note == ALL_EQUAL:
+        return gate.equal_units_needed
     total = articles_needed(abs(gate.distance), error, gate.units, _level(gate.confidence))
     if total is None and gate.units < FEWEST_PAIRED:
-        total = FEWEST_PAIRED
+        further = replace(gate, note=ALL_EQUAL).equal_units_needed if error <= NOISE else None
+        total = max(FEWEST_PAIRED, gate.units + (further or 0))
     return None if total is None else max(1, total - gate.units)
 
 

@@ -132,7 +132,9 @@ def test_equal_runs_pass_and_no_number_of_articles_decides_a_difference_at_the_m
 ) -> None:
     run("right")
     run("right", "again")
-    assert cli("gate again --against right").code == 0
+    assert cli("gate again --against right --margin 0.06").code == 0
+    ran = cli("gate again --against right")
+    assert ran.code == 3 and f"it takes {183 - COUNT} more articles" in ran.out
     ran = cli("gate again --against right --margin 0")
     assert ran.code == 3 and "more articles would not decide it" in ran.out
 
@@ -174,7 +176,7 @@ def test_an_edited_dataset_is_compared_by_its_common_questions(
     assert ran.last == (
         "Only 58 of 60 questions are the same in 'right' and 'edited'; compare these alone with --common."
     )
-    ran = cli("gate edited --against right --common --json")
+    ran = cli("gate edited --against right --common --margin 0.1 --json")
     assert (ran.code, ran.json["n"]) == (0, 58)
     assert "58 of 60 questions are the same in both" in ran.json["warnings"][0]
 
@@ -191,7 +193,7 @@ def test_runs_scored_by_two_versions_are_not_compared_until_both_are_scored_agai
     assert ran.code == 2 and "'right' and 'later' were scored by rallebench" in ran.last
     assert ran.last.endswith("and 9.9; score both again.")
     assert cli("score --run later").code == 0
-    assert cli("gate later --against right").code == 0
+    assert cli("gate later --against right --margin 0.1").code == 0
 
 
 def test_scores_of_another_judge_are_not_compared(
@@ -246,25 +248,34 @@ def test_a_wrong_request_is_one_sentence_and_writes_nothing(
     assert sentence in ran.last and "Traceback" not in ran.err
 
 
-def read_files(cli: CommandLine, tmp_path: Path, new: str) -> tuple[Ran, ElementTree.Element, str]:
+def read_files(
+    cli: CommandLine, tmp_path: Path, new: str, margin: float
+) -> tuple[Ran, ElementTree.Element, str]:
     junit, summary = tmp_path / "gate.xml", tmp_path / "gate.md"
-    ran = cli(f"gate {new} --against right --junit", junit, "--summary", summary)
+    ran = cli(f"gate {new} --against right --margin {margin} --junit", junit, "--summary", summary)
     return ran, ElementTree.parse(junit).getroot(), summary.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    ("new", "element", "heading"),
+    ("new", "margin", "element", "heading"),
     [
-        ("again", "", "### Passed: again against right"),
-        ("two-wrong", "error", "### Undecided: two-wrong against right"),
-        ("many-wrong", "failure", "### Worse: many-wrong against right"),
+        ("again", 0.1, "", "### Passed: again against right"),
+        ("two-wrong", 0.02, "error", "### Undecided: two-wrong against right"),
+        ("many-wrong", 0.02, "failure", "### Worse: many-wrong against right"),
     ],
 )
 def test_junit_and_summary_tell_the_outcome(
-    new: str, element: str, heading: str, cli: CommandLine, run: Any, three: None, tmp_path: Path
+    new: str,
+    margin: float,
+    element: str,
+    heading: str,
+    cli: CommandLine,
+    run: Any,
+    three: None,
+    tmp_path: Path,
 ) -> None:
     run("right", "again")
-    ran, root, summary = read_files(cli, tmp_path, new)
+    ran, root, summary = read_files(cli, tmp_path, new, margin)
     (case,) = root.iter("testcase")
     assert case.get("name") == f"{new} against right by em"
     assert [child.tag for child in case] == [element] * bool(element)
@@ -276,7 +287,9 @@ def test_junit_and_summary_tell_the_outcome(
         reason = case[0].get("message")
         assert reason == verdict
     properties = {p.get("name"): p.get("value") for p in root.iter("property")}
-    assert (properties["metric"], properties["margin"], properties["n"]) == ("em", "0.02", "60")
+    assert (properties["metric"], properties["margin"], properties["n"]) == (
+        *("em", str(margin), "60"),
+    )
     assert summary.startswith(heading) and f"**{verdict}**" in summary
     rows = [line for line in summary.splitlines() if line.startswith("|")]
     assert len(rows) == 3 and {line.count("|") for line in rows} == {9}

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import pytest
+from scipy.stats import binomtest
+
 from rallebench.core.gating import Gate
-from rallebench.core.tables import ONE_SIDED
+from rallebench.core.tables import ALL_EQUAL, ONE_SIDED, TOO_FEW
 from rallebench.render.gates import MOST_LISTED, junit, markdown
 from rallebench.views.gating import units_needed
 
@@ -55,3 +58,44 @@ def test_too_few_in_one_direction_have_no_number_that_would_decide() -> None:
     assert units_needed(open_gate, 0.01) is None
     assert open_gate.outcome == "undecided" and "To decide it takes" not in str(open_gate)
     assert "too few articles change in one direction" in open_gate.mend
+
+
+EQUAL = replace(GATE, difference=0.0, low=None, high=None, note=ALL_EQUAL, span=1.0, lost=())
+"""All articles have the same score in both runs."""
+
+
+def test_equal_runs_pass_only_if_enough_articles_rule_out_the_tolerated_loss() -> None:
+    for units, confidence, outcome in (
+        (10, 0.95, "undecided"),
+        (182, 0.95, "undecided"),
+        (183, 0.95, "passed"),
+        (183, 0.99, "undecided"),
+    ):
+        gate = replace(EQUAL, units=units, confidence=confidence)
+        share = binomtest(0, units).proportion_ci(confidence, method="exact").high
+        assert gate.equal_ends == pytest.approx((-share, share))
+        assert gate.outcome == outcome
+    assert units_needed(replace(EQUAL, units=10), 0.0) == 173
+    assert units_needed(replace(EQUAL, units=6, note=TOO_FEW), 0.0) == 177
+    few = replace(EQUAL, units=10, needed=173)
+    assert (
+        "10 articles are equal in both; to decide it takes 173 more articles like them"
+        in few.verdict
+    )
+    assert "all are equal: 95 % bounds −0.3085 to +0.3085" in few.figures
+
+
+@pytest.mark.parametrize("difference", [0.03, -0.05, -0.5])
+@pytest.mark.parametrize("upward", [True, False])
+def test_the_articles_needed_are_the_fewest_that_decide(difference: float, upward: bool) -> None:
+    gate = replace(EQUAL, units=10, span=4.0, difference=difference, higher_is_better=upward)
+    needed = units_needed(gate, 0.0)
+    assert needed is not None and gate.outcome == "undecided"
+    decided = [replace(gate, units=10 + needed + more).outcome for more in (-1, 0)]
+    assert decided[0] == "undecided" and decided[1] == ("passed" if gate.distance > 0 else "worse")
+
+
+def test_equal_differences_of_a_metric_without_a_range_stay_undecided() -> None:
+    gate = replace(EQUAL, span=None, units=100_000, metric="seconds")
+    assert gate.outcome == "undecided" and units_needed(gate, 0.0) is None
+    assert "seconds has no range" in gate.verdict
