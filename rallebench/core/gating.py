@@ -10,6 +10,7 @@ from typing import Literal
 from rallebench.core.errors import UsageError
 from rallebench.core.json_values import JsonObject, object_json
 from rallebench.core.numbers import NOISE
+from rallebench.core.report import Bounds
 from rallebench.core.run_results import number
 from rallebench.core.tables import ALL_EQUAL, ONE_SIDED, TOO_FEW
 
@@ -87,7 +88,7 @@ class Gate:
     @property
     def equal_units_needed(self) -> int | None:
         """The number of further units that would decide if they differed by the same amount, too; None if no number would."""
-        if self.equal_ends is None or abs(self.distance) <= NOISE:
+        if self.span is None or self.equal_ends is None or abs(self.distance) <= NOISE:
             return None
         gain = self.distance - self.margin
         beyond = self.distance / (self.span + gain if self.distance > 0 else gain - self.span)
@@ -189,6 +190,17 @@ def check_limits(margin: float, confidence: float) -> None:
         raise UsageError(
             f"The confidence is {confidence:g}; it must lie between 0 and 1, such as 0.95."
         )
+
+
+def check_margin(margin: float, metric: str, bounds: Bounds) -> None:
+    """Raise UsageError for a margin that no loss can exceed. ``bounds``: the metric's (lowest, highest) value."""
+    low, high = bounds
+    if low is None or high is None or margin < high - low:
+        return
+    mend = "2 points are written 0.02." if (low, high) == (0, 1) else "choose a smaller one."
+    raise UsageError(
+        f"The margin is {margin:g}, but {metric} ranges from {low:g} to {high:g}, so no run could be worse by more; {mend}"
+    )
 
 
 def with_sign(value: float) -> str:

@@ -14,6 +14,7 @@ from rallebench.core.comparison import Measure
 from rallebench.core.dataset_edits import question_key
 from rallebench.core.deciding import StoppingRule, Watched
 from rallebench.core.errors import UsageError
+from rallebench.core.gating import check_margin
 from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Example
 from rallebench.engine.clusters import find_clusters, list_articles
@@ -28,12 +29,13 @@ STEPS = 40
 def ask_until_decided(prepared: PreparedRun, base: RunFolder, rule: StoppingRule) -> PreparedRun:
     """Return the run with its questions in the random order of their articles, and with the ``rule`` completed.
 
-    Raises UsageError for a metric without two bounds or a better direction, and for questions that ``base`` did not answer.
+    Raises UsageError for a metric without two bounds or a better direction, a margin as large as its range, and questions that ``base`` did not answer.
     """
     request = prepared.request
     if prepared.name == base.name:
         raise UsageError("A run cannot be decided against itself; choose another run.")
     by = _bounded_measure(rule.metric, base)
+    check_margin(rule.margin, by.name, by.bounds)
     own = {e.question.qid: question_key(e) for e in stored_examples(base)}
     scored = read_scores(base, (by.name,))[by.name]
     ready = [

@@ -12,7 +12,7 @@ from rallebench.analysis.ranking import compare_two
 from rallebench.core.comparison import Comparison, PairedComparison
 from rallebench.core.deciding import CONFIDENCE, MARGIN
 from rallebench.core.errors import Hint, MismatchError, UsageError
-from rallebench.core.gating import Gate, check_limits
+from rallebench.core.gating import Gate, check_limits, check_margin
 from rallebench.core.json_values import JsonValue
 from rallebench.core.numbers import NOISE, plural
 from rallebench.core.report import RunReport
@@ -44,7 +44,7 @@ def gate_runs(
     ``workspace``.
 
     Raises UsageError if they cannot be compared: an unfinished run, other questions or gold, another version of the
-    scorer, a metric without a better direction.
+    scorer, a metric without a better direction, a margin that is no smaller than the metric's range.
     """
     check_limits(margin, confidence)
     for run in (new, base):
@@ -53,6 +53,7 @@ def gate_runs(
     compared, pair = compare_two(
         base, new, metric, every=False, level=_level(confidence), only=only
     )
+    check_margin(margin, pair.metric, compared.measure.bounds)
     reason = not_comparable(compared, new, base)
     if reason:
         raise MismatchError(reason)

@@ -229,6 +229,11 @@ def test_times_from_the_cache_are_not_compared(cli: CommandLine, run: Any) -> No
         ("right --against wordy --margin -0.1", "The margin is -0.1; it must be 0 or more."),
         ("right --against wordy --margin nan", "The margin is nan; it must be 0 or more."),
         ("right --against wordy --margin x", "invalid float value: 'x'"),
+        (
+            "right --against wordy --margin 2",
+            "The margin is 2, but em ranges from 0 to 1, so no run could be worse by more; 2 points are written 0.02.",
+        ),
+        ("right --against wordy --metric em --margin 1", "2 points are written 0.02."),
         ("right --against wordy --confidence 1", "The confidence is 1; it must lie between 0"),
         ("right --against wordy --confidence 95", "The confidence is 95; it must lie between 0"),
         ("right --against wordy --metric length", "Neither a higher nor a lower length"),
@@ -305,3 +310,5 @@ def test_python_has_the_same_gate(cli: CommandLine, three: None, workspace: Path
         assert str(decided) == value["reason"]
         with pytest.raises(RalleError, match="it must be 0 or more"):
             gate(new, base, margin=-1)
+        with pytest.raises(RalleError, match=r"2 points are written 0\.02"):
+            gate(new, base, margin=2)

@@ -194,6 +194,7 @@ def test_without_its_base_a_run_names_the_way_out(cli: CommandLine, run: Any) ->
         ((*UNTIL, "--metric", "completion_tokens"), "completion_tokens has no two bounds"),
         ((*UNTIL, "--metric", "nothing"), "nothing"),
         ((*UNTIL, "--margin", -1), "The margin is -1; it must be 0 or more."),
+        ((*UNTIL, "--margin", 2), "so no run could be worse by more; 2 points are written 0.02."),
         ((*UNTIL, "--confidence", 1), "The confidence is 1; it must lie between 0 and 1"),
         ((*UNTIL, "--name", "right", "--resume"), "cannot be decided against itself"),
     ],

@@ -8,7 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from scipy.stats import binomtest
 
-from rallebench.core.gating import Gate
+from rallebench.core.errors import UsageError
+from rallebench.core.gating import Gate, check_margin
 from rallebench.core.tables import ALL_EQUAL, ONE_SIDED, TOO_FEW
 from rallebench.render.gates import MOST_LISTED, junit, markdown
 from rallebench.views.gating import units_needed
@@ -99,3 +100,13 @@ def test_equal_differences_of_a_metric_without_a_range_stay_undecided() -> None:
     gate = replace(EQUAL, span=None, units=100_000, metric="seconds")
     assert gate.outcome == "undecided" and units_needed(gate, 0.0) is None
     assert "seconds has no range" in gate.verdict
+
+
+def test_a_margin_that_no_loss_can_exceed_is_refused() -> None:
+    check_margin(0.99, "em", (0.0, 1.0))
+    check_margin(3.9, "judge", (1.0, 5.0))
+    check_margin(500.0, "seconds", (0.0, None))
+    with pytest.raises(UsageError, match=r"em ranges from 0 to 1.*written 0\.02"):
+        check_margin(1.0, "em", (0.0, 1.0))
+    with pytest.raises(UsageError, match=r"judge ranges from 1 to 5.*choose a smaller one"):
+        check_margin(4.0, "judge", (1.0, 5.0))
