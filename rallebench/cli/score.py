@@ -58,7 +58,7 @@ def score(args: argparse.Namespace) -> Result:
         metrics = split_list(args.metrics) or ()
         result = follow(workbench.runs.rescore(args.run, metrics, budget))
         value = (result.report or RunReport()).to_json()
-        return Result(value, blocks(finished_run(workbench.workspace, result)))
+        return Result(value, blocks(finished_run(workbench.workspace, result)), result.failure)
     if budget is not None:
         raise UsageError("--max-usd goes with --run: only judges of a run cost something.")
     if args.metrics or args.guess is None:

@@ -156,7 +156,8 @@ class RunReport:
     ``errors``: message → number of questions. ``headline``: the deciding metric, '' for the usual one. ``memory``,
     ``clusters`` and ``cost`` are None in reports of early versions. ``unanswerable``: number of answered questions where
     declining is right. ``scored_with``: the version of rallebench that scored it, '' in reports of early versions.
-    ``decided``: of a run that asks until its comparison is decided.
+    ``decided``: of a run that asks until its comparison is decided. ``failed_judges``: judge → the reason why its last pass
+    gave no scores.
     ``repeats``: None if each question was asked once, as requested; otherwise means, costs and counts of steps include
     all repeats, other counts and corpus-level figures are those of the first.
     """
@@ -186,6 +187,7 @@ class RunReport:
     scored_with: str = ""
     decided: Decided | None = None
     repeats: RepeatReport | None = None
+    failed_judges: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> ColumnResult:
         """A column by its name; the experiment's own columns come before registered metrics. Raises NotFoundError."""
@@ -271,6 +273,8 @@ class RunReport:
             value["until_decided"] = self.decided.to_json()
         if self.judges:
             value["judges"] = {judge.name: judge.to_json() for judge in self.judges}
+        if self.failed_judges:
+            value["failed_judges"] = dict(self.failed_judges)
         if own:
             columns = [result.column for result in own]
             value["suite"] = {name: result.estimate.to_json() for name, result in self.own.items()}
@@ -310,6 +314,7 @@ class RunReport:
             stored.scored_with,
             stored.until_decided,
             stored.repeats,
+            stored.failed_judges,
         )
 
 
@@ -363,6 +368,7 @@ class _Document:
     scored_with: str = ""
     until_decided: Decided | None = None
     repeats: RepeatReport | None = None
+    failed_judges: Mapping[str, str] = field(default_factory=dict)
     definitions: Mapping[str, str] | None = None
     ranges: Mapping[str, tuple[Number | None, Number | None]] | None = None
 

@@ -213,7 +213,7 @@ class RunResult:
     ``episodes``: question id → episode in the order of the questions, without failed episodes; ``judgements``: judge → the
     same for its pass. ``columns``: the columns with scores; ``values``: column → question id → value, and ``means`` their
     means. ``n`` questions were asked, ``n_errors`` failed. ``report``: ``report.json``. ``stopped``: True if the user
-    stopped the run. ``memory``: model or index → bytes; ``peak_memory``: the most bytes that the process held until the
+    stopped the run. ``failure``: one sentence on judges that gave no score at all, or ''. ``memory``: model or index → bytes; ``peak_memory``: the most bytes that the process held until the
     end of the run, None if unknown. ``simulated``: the replies are fake, from a dry run or a pilot.
     """
 
@@ -233,6 +233,7 @@ class RunResult:
     reused: bool = False
     simulated: bool = False
     judgements: Judgements = field(default_factory=dict)
+    failure: str = ""
     columns: tuple[ScoreColumn, ...] = ()
 
     def mean(self, metric: str) -> float | None:

@@ -30,9 +30,11 @@ from rallebench.engine.cost import llm_prices
 from rallebench.engine.judging import (
     InnerContext,
     coverage_sentence,
+    failure_reason,
     failure_sentence,
     pass_request,
     summarise,
+    unscored_judges,
     unscored_sentence,
 )
 from rallebench.engine.ports import RunContext
@@ -179,23 +181,28 @@ def _score(
     answers: Answers | None = None,
 ) -> Operation[tuple[RunReport, tuple[str, ...]]]:
     """Judge and score the answers; returns the report and warnings. ``answers``: the folder's, if already read."""
-    judgements, judges, warnings = yield from _judge(run, request, context, options)
+    judgements, judges, failed, warnings = yield from _judge(run, request, context, options)
     yield Progress(request.label, message="scoring")
     request, judges, lost = with_stored_judges(run, request, judges)
     report = finish(run, request, judgements, judges, answers, options.repeats)
+    if failed:
+        report = replace(report, failed_judges={**report.failed_judges, **failed})
+        run.write_report(report)
     return report, (*warnings, *lost)
 
 
 def _judge(
     run: RunFolder, request: RunRequest, context: RunContext, options: RunOptions
-) -> Operation[tuple[Judgements, tuple[JudgeReport, ...], tuple[str, ...]]]:
-    """Play the pass of each judge as a run inside the run. Returns judgements, reports of the passes, warnings.
+) -> Operation[tuple[Judgements, tuple[JudgeReport, ...], Mapping[str, str], tuple[str, ...]]]:
+    """Play the pass of each judge as a run inside the run. Returns judgements, reports of the passes, judge → the
+    reason of those that failed, and warnings.
 
     Only missing judgements are requested. A judge that fails as a whole gives no scores, with a warning. Raises
     StoppedError.
     """
     judgements: dict[str, Mapping[str, Episode]] = {}
     passes: list[JudgeReport] = []
+    failed: dict[str, str] = {}
     warnings: list[str] = []
     every = run.episodes() if request.judges else {}
     episodes = {qid: episode for qid, episode in every.items() if not episode.error}
@@ -206,14 +213,15 @@ def _judge(
         except StoppedError:
             raise
         except RalleError as error:
-            warnings.append(failure_sentence(run, judge, error))
+            failed[judge.name] = failure_reason(run, error)
+            warnings.append(failure_sentence(judge.name, failed[judge.name]))
             yield Warned(request.label, warnings[-1])
             continue
         warnings += [f"Of the judge {judge.name!r}: {sentence}" for sentence in result.warnings]
         judgements[judge.name] = result.episodes
         passes.append(summarise(result, judge))
         warnings += filter(None, [unscored_sentence(passes[-1]), coverage_sentence(passes[-1])])
-    return judgements, tuple(passes), tuple(warnings)
+    return judgements, tuple(passes), failed, tuple(warnings)
 
 
 def play_judge(
@@ -245,7 +253,8 @@ def rescore(
 ) -> Operation[RunResult]:
     """Score a stored run and its repeats by ``metrics`` and ``judges``. Its answers are not requested again, and its own columns stay.
 
-    ``budget``: the spending limit of the judges. Raises StoppedError when it is spent; finished judgements are kept.
+    ``budget``: the spending limit of the judges. Raises StoppedError when it is spent; finished judgements are kept. The result's
+    ``failure`` names judges without any score.
     """
     for number, repeat in enumerate(run.repeats(), 2):
         inner = InnerContext(context, run.path / REPEATS)
@@ -258,7 +267,8 @@ def rescore(
         state = run.state()
         messages = filter(None, [*warnings, state.message])
         run.set_state(replace(state, message=" ".join(messages)))
-    result = replace(make_result(request, run, report), warnings=warnings)
+    result = make_result(request, run, report)
+    result = replace(result, warnings=warnings, failure=unscored_judges(judges, report))
     yield Finished("", run.name, False, result)
     return result
 

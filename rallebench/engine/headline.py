@@ -104,6 +104,9 @@ def not_printed(report: RunReport, chain: Chain | None) -> list[str]:
         sentences.append(
             f"Without the {questions}, since they cannot count that declining is right: {', '.join(leave_out)}."
         )
+    sentences += [
+        f"Not scored: {name} ({why.rstrip('.')})." for name, why in report.failed_judges.items()
+    ]
     return sentences
 
 

@@ -6,7 +6,7 @@ settings, so other answers, or another prompt, give another pass. ``engine.execu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,13 +109,30 @@ def _without_gold(example: Example, answer: str) -> Example:
     )
 
 
-def failure_sentence(run: RunFolder, judge: Scorer, error: RalleError) -> str:
-    """Return one sentence on the reason why a judge gave no scores."""
-    reason = str(error)
+def failure_reason(run: RunFolder, error: RalleError) -> str:
+    """Return the reason why the pass of a judge failed as a whole, and the mend."""
     if isinstance(error, MismatchError):
         folder = run.path / JUDGES
-        reason = f"its model has changed ({error}) Move the folder {folder} away to judge anew."
-    return f"The judge {judge.name!r} gave no scores: {reason}"
+        return f"its model has changed ({error}) Move the folder {folder} away to judge anew."
+    return str(error)
+
+
+def failure_sentence(judge: str, reason: str) -> str:
+    """Return one sentence on a judge that gave no scores."""
+    return f"The judge {judge!r} gave no scores: {reason}"
+
+
+def unscored_judges(judges: Iterable[Scorer], report: RunReport) -> str:
+    """Return one sentence for each of these judges that scored no answer; '' if all scored some."""
+    passes, sentences = {judge.name: judge for judge in report.judges}, []
+    for judge in judges:
+        if reason := report.failed_judges.get(judge.name):
+            sentences.append(failure_sentence(judge.name, reason))
+        elif not any(report.estimates[c.name].n for c in judge.columns if c.name in report.own):
+            counts = _unscored_counts(passes.get(judge.name, JudgeReport(judge.name)))
+            reason = f"{counts or 'the run has no answer that it could judge'}."
+            sentences.append(failure_sentence(judge.name, reason))
+    return " ".join(sentences)
 
 
 def summarise(result: RunResult, judge: Scorer) -> JudgeReport:
@@ -150,15 +167,19 @@ def coverage_sentence(judge: JudgeReport) -> str:
 
 def unscored_sentence(judge: JudgeReport) -> str:
     """Return one sentence on the number of judgements without a score, and the reason; '' if all gave one."""
+    counts = _unscored_counts(judge)
+    if not counts:
+        return ""
+    return f"Of {judge.judged} judgements of {judge.name!r} {counts}; they are not scored."
+
+
+def _unscored_counts(judge: JudgeReport) -> str:
     reasons = {
         "could not be read": judge.unparsed,
         "failed": judge.failed,
         "had nothing to judge by": judge.not_judged,
     }
-    parts = [f"{count} {text}" for text, count in reasons.items() if count]
-    if not parts:
-        return ""
-    return f"Of {judge.judged} judgements of {judge.name!r} {' and '.join(parts)}; they are not scored."
+    return " and ".join(f"{count} {text}" for text, count in reasons.items() if count)
 
 
 @dataclass(frozen=True, slots=True)

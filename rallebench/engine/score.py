@@ -348,7 +348,9 @@ def score_run(
         columns.setdefault(score.metric, {})[score.qid] = score.value
     earlier, failed = _earlier_report(folder), count_failures(folder)
     spread = repeat_report(columns, repeats, options, earlier.repeats, failed)
-    report = replace(report, repeats=spread, decided=earlier.decided)
+    present = {judge.name for judge in judges}
+    lost = {name: why for name, why in earlier.failed_judges.items() if name not in present}
+    report = replace(report, repeats=spread, decided=earlier.decided, failed_judges=lost)
     folder.write_scores(scores)
     write_support(folder, [*support, *own.support])
     known = (e for e in episodes.values() if e.workflow != IMPORTED)

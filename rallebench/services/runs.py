@@ -129,6 +129,15 @@ class Runs:
             context = EngineContext(self._parts, lease)
             return (yield from rescore(run, chosen, judges, context, budget))
 
+    def rescore_or_fail(
+        self, name: str, metrics: Sequence[str], budget: SpendingLimit | None = None
+    ) -> Operation[RunResult]:
+        """``rescore`` as a job: raises RalleError after the scoring if a judge gave no score at all."""
+        result = yield from self.rescore(name, metrics, budget)
+        if result.failure:
+            raise RalleError(result.failure)
+        return result
+
     def probe(
         self,
         name: str,

@@ -68,17 +68,18 @@ def test_a_run_is_judged_beside_its_other_metrics(cli: CommandLine) -> None:
 
 
 def test_a_finished_run_is_judged_later_and_its_own_scores_stay(cli: CommandLine) -> None:
+    add_llm(cli.workspace, "critic", default="Yes.")
     first = cli(*RUN, "--name", "r", "--metrics", "em,rouge-L:char", "--json")
     assert first.code == 0, first.err
     episodes = (cli.workspace / "runs/r/episodes.jsonl").read_bytes()
-    later = cli("score", "--run", "r", "--metrics", "f1,rgb-errors:judge", "--json")
+    later = cli("score", "--run", "r", "--metrics", "f1,rgb-errors:critic", "--json")
     assert later.code == 0, later.err
     assert "f1" in later.json["metrics"]
     for metric in ("em", "rouge-L:char"):
         assert later.json["metrics"][metric] == first.json["metrics"][metric]
-    assert "rgb-errors:judge" in later.json["judges"]
+    assert "rgb-errors:critic" in later.json["judges"]
     again = cli("score", "--run", "r", "--metrics", "truthfulness:judge", "--json")
-    assert set(again.json["judges"]) == {"rgb-errors:judge", "truthfulness:judge"}
+    assert set(again.json["judges"]) == {"rgb-errors:critic", "truthfulness:judge"}
     assert "truthfulness:judge" in again.json["suite"]
     assert (cli.workspace / "runs/r/episodes.jsonl").read_bytes() == episodes
 
@@ -172,6 +173,22 @@ def test_a_judge_that_fails_as_a_whole_costs_the_run_nothing(cli: CommandLine) -
     assert ran.code == 0
     assert "em" in ran.json["metrics"] and "truthfulness:gone" not in ran.json["metrics"]
     assert "The judge 'truthfulness:gone' gave no scores" in ran.err
+    assert "truthfulness:gone" in report(cli, "r")["failed_judges"]
+
+
+def test_a_scoring_whose_judge_gives_no_score_has_failed_and_the_other_metrics_stay(
+    cli: CommandLine,
+) -> None:
+    assert cli(*RUN, "--name", "r", "--metrics", "em").code == 0
+    ran = cli("score", "--run", "r", "--metrics", "f1,truthfulness:gone")
+    assert ran.code == 1 and "The judge 'truthfulness:gone' gave no scores: " in ran.last
+    assert "Not scored: truthfulness:gone (" in ran.out and "f1" in report(cli, "r")["metrics"]
+    assert cli("score", "--run", "r", "--metrics", "bleu").code == 0, "no judge was requested"
+    assert "truthfulness:gone" in report(cli, "r")["failed_judges"]
+    add_llm(cli.workspace, "gone", default="I would rather not say.")
+    ran = cli("score", "--run", "r", "--metrics", "truthfulness:gone")
+    assert ran.code == 1 and "3 could not be read" in ran.last
+    assert "failed_judges" not in report(cli, "r"), "the pass itself has ended"
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pytest
 from labelled_runs import QIDS, kinds_of_answers, label, make_quiz_run
 from page_views import ended, opened_page, refused, run_of, text_of, texts, view_of
 from paying import paid_model
-from small_workspace import make_workspace
+from small_workspace import add_llm, make_workspace
 
 from rallebench.core.corrections import cell
 from rallebench.core.errors import UsageError
@@ -39,6 +39,7 @@ from rallebench.views import run_columns, run_list, run_views
 from rallebench.views.corrections import correct_runs
 from rallebench.views.run_requests import BenchmarkOptions, of_chain
 
+REFUSED = {"model": "m", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0}
 SECOND = "read-tiny-qa-20260101-120000"
 
 
@@ -581,15 +582,25 @@ def test_a_run_is_scored_by_more_metrics(ran: Page) -> None:
 
 
 def test_a_judge_scores_a_run_and_its_card_stands_with_those_of_the_metrics(ran: Page) -> None:
+    add_llm(ran.workspace.path, "critic", default="Yes.")
     dialog = texts(ran.call("runs.ask_metrics", {"run": SECOND}).dialog)
     assert "rgb-errors 1 for an answer that noticed wrong documents" in dialog
-    ran.call("runs.rescore", {"run": SECOND, "judge": "rgb-errors", "judge_model": "titan"})
+    ran.call("runs.rescore", {"run": SECOND, "judge": "rgb-errors", "judge_model": "critic"})
     assert ended(ran, "scoring", SECOND).error is None
     words = text_of(ran, f"runs/run?id={SECOND}&part=metrics")
     cards = words.partition("Metric cards")[2]
-    assert "ED* (titan) Definition 1 for an answer that noticed" in cards
+    assert "ED* (critic) Definition 1 for an answer that noticed" in cards
     assert "Needs a language model" in cards and "Source RGB, Chen et al. 2023" in cards
     assert "Beware Only ASCII punctuation" in cards, "the card of em"
+
+
+def test_a_scoring_whose_judge_cannot_be_loaded_fails_and_the_metrics_say_so(ran: Page) -> None:
+    add_llm(ran.workspace.path, "gone", "openai_compatible", **REFUSED)
+    ran.call("runs.rescore", {"run": "first", "judge": "rgb-errors", "judge_model": "gone"})
+    job = ended(ran, "scoring", "first")
+    sentence = "The judge 'rgb-errors:gone' gave no scores: "
+    assert job.status == "failed" and sentence in str(job.error)
+    assert "Not scored: rgb-errors:gone (" in text_of(ran, "runs/run?id=first&part=metrics")
 
 
 def test_predictions_of_another_program_become_a_run(ran: Page, tmp_path: Path) -> None:

@@ -225,7 +225,11 @@ def rescore(page: Page, event: Event) -> Patch:
         raise UsageError("No metric is chosen; tick one, or choose a judge.")
     runs, budget = page.workbench.runs, form.read_spending_limit(event)
     page.workbench.jobs.submit(
-        "scoring", name, tuple(metrics), lambda job: runs.rescore(name, metrics, budget), record={}
+        "scoring",
+        name,
+        tuple(metrics),
+        lambda job: runs.rescore_or_fail(name, metrics, budget),
+        record={},
     )
     return Patch(dialog="", say="Scoring has started; the jobs show how far it is.")
 
