@@ -14,6 +14,9 @@ from rallebench.core.tables import Column, Table
 FEWEST_CORRECTED = 50
 """Labelled articles below which a mean is that of the labels alone."""
 
+ALL_LABELLED = "every answer is labelled"
+"""A reason of labels alone."""
+
 Method = Literal["corrected", "labels alone"]
 
 
@@ -55,6 +58,8 @@ class LabelCorrection:
         counted = f"{plural(self.labels, 'label')} in {plural(self.articles, 'article')}"
         how = f"labels alone ({self.reason})" if self.reason else "corrected by labels"
         more = "no number of labels halves the interval: the run has too few answers"
+        if self.reason == ALL_LABELLED:
+            more = "more questions would narrow the interval, more labels cannot"
         if self.needed is not None:
             more = f"{self.needed:,} labels would halve the interval"
         p = "" if self.p is None else f"p {'< 0.001' if self.p < 0.001 else f'= {self.p:.3f}'}; "

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rallebench.core.corrections import FEWEST_CORRECTED, LabelCorrection
+from rallebench.core.corrections import ALL_LABELLED, FEWEST_CORRECTED, LabelCorrection
 from rallebench.core.numbers import NOISE
 from rallebench.core.report import Bounds
 from rallebench.core.run_results import MetricEstimate
@@ -108,6 +108,8 @@ def _articles(scores: LabelledScores) -> int:
 def _reason(scores: LabelledScores, grader: str) -> str:
     """Return why the labels count alone; '' if the grader helps."""
     every = np.concatenate([scores.judged, scores.unlabelled])
+    if not len(scores.unlabelled):
+        return ALL_LABELLED
     if _articles(scores) < FEWEST_CORRECTED:
         return f"fewer than {FEWEST_CORRECTED} labelled articles"
     if len(scores.unlabelled) < 2:

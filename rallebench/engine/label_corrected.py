@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class LabelledScores:
     """Scores of one run. ``labels``, ``judged``: (n,) labels of people and scores of the judge for the labelled questions;
-    ``unlabelled``: (m,) scores of the judge for the others.
+    ``unlabelled``: (m,) scores of the judge for the others; without any, the labels count alone.
 
     ``chances``: (n,) probabilities with which the labelled questions were drawn, if they differ; ``unlabelled_chances``:
     (m,) probabilities with which the others were left unlabelled. Questions count by their inverse. ``clusters``,
@@ -71,7 +71,7 @@ class CorrectedEstimate:
 def corrected_mean(
     scores: LabelledScores, bounds: Bounds = NO_BOUNDS, weight: float | None = None
 ) -> CorrectedEstimate:
-    """The mean with its 95 % interval, at least 2 labels and 2 others. ``weight``: of the judge, by default the best one.
+    """The mean with its 95 % interval, at least 2 labels. ``weight``: of the judge, by default the best one.
 
     Scores between two ``bounds`` have the interval of Agresti and Coull (1998) with the effective number of labels.
     """
@@ -121,6 +121,8 @@ def best_weight(scores: LabelledScores) -> float:
     """The weight of the judge that makes the variance of independent questions least (PPI++, example 6.1), cut to 0 to 1."""
     of_labelled, of_others = scores.weights
     n, m = len(of_labelled), len(of_others)
+    if not m:
+        return 0.0
     middle = _value(scores, 1.0)
     labels = of_labelled * (scores.labels - middle)
     judged = of_labelled * (scores.judged - middle)
@@ -134,12 +136,14 @@ def best_weight(scores: LabelledScores) -> float:
 
 def _weights(chances: Floats | None, count: int) -> Floats:
     inverse: Floats = np.ones(count) if chances is None else 1 / np.asarray(chances, np.float64)
-    return inverse / float(inverse.mean())
+    return inverse / float(inverse.mean()) if count else inverse
 
 
 def _value(scores: LabelledScores, weight: float) -> float:
     of_labelled, of_others = scores.weights
     errors = of_labelled * (scores.labels - weight * scores.judged)
+    if not len(of_others):
+        return float((of_labelled * scores.labels).mean())
     return float((of_others * weight * scores.unlabelled).mean() + errors.mean())
 
 
@@ -148,13 +152,12 @@ def _estimate(
 ) -> CorrectedEstimate:
     """The estimate with its errors, still without an interval. ``reach``: the largest error of the judge, by default the
     largest distance of two scores."""
-    weight = best_weight(scores) if weight is None else weight
     of_labelled, of_others = scores.weights
     n, m = len(of_labelled), len(of_others)
+    weight = best_weight(scores) if weight is None or not m else weight
     rest, judged = scores.labels - weight * scores.judged, weight * scores.unlabelled
-    independent = math.sqrt(
-        float(np.var(of_labelled * rest)) / n + float(np.var(of_others * judged)) / m
-    )
+    variance = float(np.var(of_labelled * rest)) / n
+    independent = math.sqrt(variance + (float(np.var(of_others * judged)) / m if m else 0.0))
     names = np.concatenate(
         [cluster_names(scores.clusters, n, "l"), cluster_names(scores.unlabelled_clusters, m, "u")]
     )
@@ -190,6 +193,8 @@ def cluster_part(
     weights: Floats, values: Floats, numbers: NDArray[np.intp], total: int
 ) -> ClusterPart:
     """Return the parts of (n,) weighted values in clusters with these ``numbers`` from 0 to ``total``."""
+    if not len(values):
+        return ClusterPart(np.zeros(total), 0, 1.0)
     deviations = weights * (values - float((weights * values).mean()))
     sums = np.bincount(numbers, deviations, total) / len(values)
     sizes = np.bincount(numbers, weights, total) / len(values)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy import stats
 
 from rallebench.core.tables import ALL_EQUAL, TOO_FEW
 from rallebench.engine.label_corrected import (
@@ -114,6 +115,17 @@ def test_articles_and_not_questions_are_counted_also_across_labelled_and_unlabel
         parts.append(sums / math.sqrt(1 - 1 / 40))
     expected = math.sqrt(float(((parts[0] + parts[1]) ** 2).sum()))
     assert corrected_mean(shared, weight=weight).error == pytest.approx(expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_without_unlabelled_questions_the_labels_have_students_interval() -> None:
+    labels = np.random.default_rng(4).normal(size=30)
+    for weight in (None, 1.0):
+        found = corrected_mean(LabelledScores(labels, labels + 1, np.array([])), weight=weight)
+        error = math.sqrt(labels.var(ddof=1) / 30)
+        low, high = stats.t.interval(0.95, 29, labels.mean(), error)
+        assert found.weight == 0
+        assert (found.value, found.low, found.high) == pytest.approx((labels.mean(), low, high))
 
 
 def test_few_labels_have_wide_intervals_and_too_few_have_none() -> None:

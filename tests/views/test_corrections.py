@@ -121,6 +121,19 @@ def test_below_50_labelled_articles_the_labels_count_alone_and_this_is_said(
     assert first.needed == gap.needed == 160 and UNPLANNED in first.notes
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("uneven", [False, True])
+def test_labels_of_every_answer_count_alone_and_this_is_said(quiz: Workbench, uneven: bool) -> None:
+    label_first(quiz, len(QIDS), "first")
+    if uneven:
+        plan(quiz, len(QIDS), ("em", "f1"))
+    (first,) = correct_runs(folders(quiz, "first"), "em")
+    assert first.corrected.value == pytest.approx(TRUTH.mean()) and first.weight == 0
+    assert first.corrected.low is not None and first.labels == len(QIDS)
+    assert "labels alone (every answer is labelled)" in first.sentences[0]
+    assert "more labels cannot" in first.sentences[0]
+
+
 def plan(bench: Workbench, size: int, graders: tuple[str, ...] = ()) -> LabelSample:
     run = bench.runs.open("first")
     apart = {q for q, kind in zip(QIDS, FIRST) if kind == "other words"}
