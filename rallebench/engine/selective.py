@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rallebench.core.audits import CoveragePoint, ProvenThreshold, SelectiveRisk
 from rallebench.core.errors import UsageError
-from rallebench.core.numbers import LEVEL, NOISE
+from rallebench.core.numbers import LEVEL, NOISE, plural
 from rallebench.core.report import Estimate
 from rallebench.core.run_results import MetricEstimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW
@@ -165,10 +165,8 @@ def prove_threshold(
     chosen = random.Random(seed).sample(range(count), count // 2)
     first = np.isin(numbers, chosen)
     here, other = (_Half(confidences[m], truth[m], numbers[m]) for m in (first, ~first))
-    threshold, best = _choose(here, precision)
+    threshold, best, note = _choose(here, precision)
     if threshold is None:
-        reached = "–" if best.value is None else f"{100 * best.value:.0f} %"
-        note = f"none reaches it on the first half of the articles, the best is {reached}"
         return ProvenThreshold(precision, None, best, nothing, note=note)
     coverage = float((other.confidences >= threshold).mean())
     return ProvenThreshold(
@@ -184,8 +182,9 @@ def _as_clause(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:].rstrip(".")
 
 
-def _choose(half: _Half, precision: float) -> tuple[float | None, MetricEstimate]:
-    """The lowest threshold that reaches a precision in a half, with the most precise of all tried."""
+def _choose(half: _Half, precision: float) -> tuple[float | None, MetricEstimate, str]:
+    """The lowest threshold that reaches a precision in a half with its estimate; without any None, the most precise of all that
+    leave enough answers, and the reason."""
     distinct = np.unique(half.confidences)
     at = np.unique(np.linspace(0, len(distinct) - 1, MOST_THRESHOLDS).round().astype(int))
     tried = {float(distinct[i]): half.precision(float(distinct[i])) for i in at}
@@ -199,6 +198,27 @@ def _choose(half: _Half, precision: float) -> tuple[float | None, MetricEstimate
     }
     for wished in (MARGIN, 1.0, 0.0):
         if reached := [place for place, margin in margins.items() if margin >= wished]:
-            return min(reached), usable[min(reached)]
+            return min(reached), usable[min(reached)], ""
     best = max(usable.values(), key=lambda own: own.value or 0, default=MetricEstimate("", None))
-    return None, best
+    return None, best, _explain_lack(tried, best, precision)
+
+
+def _explain_lack(
+    tried: Mapping[float, MetricEstimate], best: MetricEstimate, precision: float
+) -> str:
+    """Return why no threshold can be chosen: none is precise enough, or only ones with too few answers or articles."""
+    reason = (
+        f"in the half of the articles where it is chosen none reaches it with at least {FEWEST_GIVEN} answers of {FEWEST} articles at "
+        "or above"
+    )
+    if best.value is not None:
+        reason += f", the best is {100 * best.value:.0f} %"
+    reached = [own for own in tried.values() if (own.value or 0) >= precision]
+    if not reached:
+        most = max(own.n for own in tried.values())
+        return reason if best.value is not None else f"{reason}: it has {plural(most, 'answer')}"
+    most_given = max(reached, key=lambda own: own.n)
+    counted = plural(most_given.n, "answer")
+    if most_given.n >= FEWEST_GIVEN:
+        counted += f" of {plural(most_given.units or 0, 'article')}"
+    return f"{reason}; what reaches it has at most {counted}, too few to choose by"

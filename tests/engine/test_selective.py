@@ -127,6 +127,21 @@ def test_what_has_no_threshold_says_why() -> None:
     assert unreached.threshold is None and "none reaches it" in unreached.note
 
 
+def test_a_precision_that_only_few_answers_reach_names_their_number() -> None:
+    sure = np.array([1.0] * 26 + [0.0] * 34)
+    truth = np.array([1.0] * 26 + [0.0] * 34)
+    for seed in range(10):
+        found = prove_threshold(sure, truth, 0.8, seed=seed)
+        if found.threshold is None:
+            assert "none reaches it with at least 20 answers" in found.note
+            assert "what reaches it has at most 1" in found.note
+        else:
+            assert found.chosen.n >= 20
+    few = prove_threshold(sure[20:36], 1 - truth[20:36] / 2, 0.8)
+    assert few.threshold is None and "–" not in few.sentences[0]
+    assert few.note.endswith("what reaches it has at most 8 answers, too few to choose by")
+
+
 def test_20000_answers_are_measured_in_3_seconds() -> None:
     rng = np.random.default_rng(0)
     sure = rng.uniform(size=20_000)
