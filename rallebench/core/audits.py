@@ -39,7 +39,7 @@ class Calibration:
 
     ``confidence``, ``right``: their means; ``gap``: the mean confidence less the share of right answers. ``error``: the
     expected calibration error over ``bins`` of equal size, plain as in papers; its interval allows for chance, which alone
-    would make it ``by_chance``. ``brier``: the mean squared distance of confidence and truth; ``brier_constant``: that of the
+    would make it ``by_chance``; both None for too few answers or bins. ``brier``: the mean squared distance of confidence and truth; ``brier_constant``: that of the
     best constant confidence.
     """
 
@@ -47,7 +47,7 @@ class Calibration:
     right: MetricEstimate
     gap: MetricEstimate
     error: MetricEstimate
-    by_chance: float
+    by_chance: float | None
     brier: MetricEstimate
     brier_constant: float
     bins: tuple[ConfidenceBin, ...]
@@ -65,7 +65,10 @@ class Calibration:
         first = (
             f"{side}: mean confidence {self.confidence:.2f}, {self.right.value or 0:.2f} are right."
         )
-        if self.error.low is None:
+        if self.error.value is None:
+            note = self.error.note
+            return first, f"{note[:1].upper()}{note[1:]}."
+        if self.error.low is None or self.by_chance is None:
             return (first,)
         chance = f"chance alone would make {self.by_chance:.3f}"
         negation = "" if self.error.low > 0 else "not "

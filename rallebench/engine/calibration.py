@@ -25,8 +25,12 @@ from rallebench.engine.statistics import SHARE, means, t_quantile
 Floats = NDArray[np.float64]
 Whole = NDArray[np.intp]
 
-BIN_SIZE, MOST_BINS = 20, 15
-"""Answers in a bin, and the most bins."""
+BIN_SIZE, FEWEST_BINS, MOST_BINS = 20, 5, 15
+"""Answers in a bin, and the fewest and most bins."""
+FEWEST_ANSWERS = BIN_SIZE * FEWEST_BINS
+FEW_ANSWERS = "{} answers are too few for a calibration error; that takes {}"
+FEW_BINS = "equal confidences fill only {} bins, too few for a calibration error; that takes {}"
+"""Reasons for a missing calibration error."""
 NO_ANSWER = "No answer has both a confidence and a truth."
 ONE_TRUTH = "All answers are {}, so the confidences cannot be audited."
 ONE_CONFIDENCE = (
@@ -35,12 +39,16 @@ ONE_CONFIDENCE = (
 
 
 def calibrate(
-    confidences: Floats, truth: Floats, clusters: Sequence[int | str] | None = None
+    confidences: Floats,
+    truth: Floats,
+    clusters: Sequence[int | str] | None = None,
+    most_bins: int = MOST_BINS,
 ) -> Calibration:
     """Return the calibration of (n,) confidences from 0 to 1 by (n,) truths from 0 to 1, n may be 0.
 
     ``clusters``: the article of each answer; by default each is its own. If all truths or all confidences are equal, ``note``
-    says so, and the parts that are defined are given.
+    says so, and the parts that are defined are given. With fewer than FEWEST_ANSWERS or FEWEST_BINS there is no calibration error.
+    ``most_bins``: the most bins, for equal numbers in several parts.
     """
     n = len(truth)
     numbers = number_clusters(clusters, n)
@@ -54,8 +62,8 @@ def calibrate(
     )
     if not n:
         nothing = MetricEstimate("ece", None, note=NO_ANSWER)
-        return Calibration(0.0, right, gap, nothing, 0.0, brier, 0.0, (), NO_ANSWER)
-    bins = cut_bins(confidences, max(2, min(MOST_BINS, n // BIN_SIZE)))
+        return Calibration(0.0, right, gap, nothing, None, brier, 0.0, (), NO_ANSWER)
+    bins = cut_bins(confidences, min(most_bins, count_bins(n)))
     error, by_chance = _calibration_error(confidences - truth, bins, numbers)
     return Calibration(
         float(confidences.mean()),
@@ -70,6 +78,15 @@ def calibrate(
         ),
         constant_note(confidences, truth),
     )
+
+
+def count_bins(n: int) -> int:
+    """Return the number of bins for ``n`` answers.
+
+    >>> count_bins(60), count_bins(119), count_bins(1000)
+    (3, 5, 15)
+    """
+    return max(2, min(MOST_BINS, n // BIN_SIZE))
 
 
 def constant_note(confidences: Floats, truth: Floats) -> str:
@@ -132,9 +149,17 @@ class _BinGap:
         return error * density - centre * math.erfc(centre / error / math.sqrt(2))
 
 
-def _calibration_error(gaps: Floats, bins: Whole, numbers: Whole) -> tuple[MetricEstimate, float]:
-    """The calibration error with its interval, and the one that chance alone would make."""
+def _calibration_error(
+    gaps: Floats, bins: Whole, numbers: Whole
+) -> tuple[MetricEstimate, float | None]:
+    """The calibration error with its interval, and the one that chance alone would make; both None for too few answers or bins."""
     n, count = len(gaps), int(numbers.max()) + 1
+    places = int(bins.max()) + 1
+    if n < FEWEST_ANSWERS or places < FEWEST_BINS:
+        note = FEW_BINS.format(places, FEWEST_BINS)
+        if n < FEWEST_ANSWERS:
+            note = FEW_ANSWERS.format(n, FEWEST_ANSWERS)
+        return MetricEstimate("ece", None, n=n, units=count, note=note), None
     parts = [_bin_gap(gaps[bins == b], numbers[bins == b], count, n) for b in _each(bins)]
     plain = sum(part.share * abs(part.mean) for part in parts)
     by_chance = math.sqrt(2 / math.pi) * sum(part.share * part.error for part in parts)

@@ -26,7 +26,7 @@ from rallebench.core.numbers import plural
 from rallebench.core.report import RunReport
 from rallebench.core.run_results import MetricEstimate
 from rallebench.core.tables import ALL_EQUAL, FEWEST, TOO_FEW, Column, Figure, Table
-from rallebench.engine.calibration import calibrate
+from rallebench.engine.calibration import FEWEST_ANSWERS, calibrate, count_bins
 from rallebench.engine.clusters import find_clusters
 from rallebench.engine.grader_agreement import weighted_kappa
 from rallebench.engine.judge_flips import MIDDLE
@@ -93,9 +93,9 @@ def audit_grader(
     if left and truth != LABELS:
         notes.append(f"{plural(left, 'answer')} without a score of {truth} left out.")
     sides = _Answers(grades, right, clusters)
-    parts = tuple(
-        PartAudit(name, *sides.measure(own)) for name, own in _parts(workspace, run, qids)
-    )
+    named = list(_parts(workspace, run, qids))
+    bins = min((count_bins(len(own)) for _, own in named if len(own) >= FEWEST_ANSWERS), default=2)
+    parts = tuple(PartAudit(name, *sides.measure(own, bins)) for name, own in named)
     proof = None if precision is None else sides.prove(qids, precision, seed)
     return GraderAudit(run.name, grader, truth, parts, proof, tuple(notes))
 
@@ -106,10 +106,10 @@ class _Answers:
     right: Mapping[str, float]
     clusters: Mapping[str, int]
 
-    def measure(self, qids: list[str]) -> tuple[Calibration, SelectiveRisk]:
-        """Return calibration and selective risk over some answers."""
+    def measure(self, qids: list[str], bins: int) -> tuple[Calibration, SelectiveRisk]:
+        """Return calibration over at most so many bins, and selective risk, of some answers."""
         sides = self._arrays(qids)
-        return calibrate(*sides), measure_risk(*sides)
+        return calibrate(*sides, bins), measure_risk(*sides)
 
     def prove(self, qids: list[str], precision: float, seed: int) -> ProvenThreshold:
         """Return the threshold for a wished precision."""
@@ -238,7 +238,11 @@ def audit_table(audit: GraderAudit) -> Table:
         Column("confidence", "score", "Mean confidence."),
         Column("right", "text", "Share of right answers."),
         Column("gap", "text", "Mean confidence less the share of right answers."),
-        Column("error", "text", "Expected calibration error over bins of equal size."),
+        Column(
+            "error",
+            "text",
+            "Expected calibration error over bins of equal size, the same number in each row; from 100 answers on.",
+        ),
         Column("by chance", "score", "The error that a calibrated grader would have."),
         Column("Brier", "text", "Mean squared distance of confidence and truth; 0 is best."),
         Column("AURC", "text", "Mean share of wrong answers over all coverages; 0 is best."),
@@ -250,7 +254,7 @@ def audit_table(audit: GraderAudit) -> Table:
             own.confidence,
             cell(own.right),
             cell(own.gap, signed=True),
-            cell(own.error),
+            "–" if own.error.value is None else cell(own.error),
             own.by_chance,
             cell(own.brier),
             cell(part.selective.area),

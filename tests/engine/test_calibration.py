@@ -39,16 +39,30 @@ def test_the_error_is_that_of_bins_of_equal_size() -> None:
 
 
 def test_a_worked_example() -> None:
-    sure, truth = np.array([0.2, 0.2, 0.9, 0.9]), np.array([0.0, 1.0, 1.0, 1.0])
-    found = calibrate(sure, truth)
-    assert [(x.confidence, x.right.value) for x in found.bins] == [
-        (pytest.approx(0.2), 0.5),
-        (pytest.approx(0.9), 1.0),
-    ]
-    assert found.error.value == pytest.approx((2 * 0.3 + 2 * 0.1) / 4)
-    assert found.brier.value == pytest.approx((0.04 + 0.64 + 0.01 + 0.01) / 4)
-    assert found.brier_constant == pytest.approx(0.75 * 0.25)
-    assert found.gap.value == pytest.approx(0.55 - 0.75)
+    # Twenty answers of each confidence, of which so many are right.
+    sure, rights = [0.1, 0.3, 0.5, 0.7, 0.9], [4, 6, 6, 16, 16]
+    truth = np.concatenate([[1.0] * right + [0.0] * (20 - right) for right in rights])
+    found = calibrate(np.repeat(sure, 20), truth)
+    assert [x.right.value for x in found.bins] == pytest.approx([0.2, 0.3, 0.3, 0.8, 0.8])
+    assert found.error.value == pytest.approx((0.1 + 0.0 + 0.2 + 0.1 + 0.1) / 5)
+    assert found.brier.value == pytest.approx(((np.repeat(sure, 20) - truth) ** 2).mean())
+    assert found.brier_constant == pytest.approx(0.48 * 0.52)
+    assert found.gap.value == pytest.approx(0.5 - 0.48)
+
+
+@pytest.mark.parametrize("n", [10, 59, 60, 99])
+def test_below_100_answers_there_is_no_error_and_this_is_said(n: int) -> None:
+    found = calibrate(SURE[:n], RIGHT[:n])
+    assert found.error.value is None and found.by_chance is None and found.gap.value is not None
+    said = f"{n} answers are too few for a calibration error; that takes 100."
+    assert found.sentences[1:] == (said,)
+    assert calibrate(SURE[:100], RIGHT[:100]).error.value is not None
+
+
+def test_equal_confidences_that_leave_fewer_than_5_bins_have_no_error() -> None:
+    found = calibrate((SURE > 0.5).astype(float), RIGHT)
+    assert found.error.value is None and len(found.bins) == 2
+    assert "only 2 bins, too few for a calibration error; that takes 5" in found.sentences[1]
 
 
 def test_the_brier_score_is_that_of_scikit_learn() -> None:
@@ -117,7 +131,7 @@ def test_what_cannot_be_audited_is_said_in_a_sentence(
 
 
 def test_few_articles_have_no_interval() -> None:
-    found = calibrate(SURE[:40], RIGHT[:40], [0, 1] * 20)
+    found = calibrate(SURE[:100], RIGHT[:100], [0, 1] * 50)
     assert found.error.value is not None and found.error.low is None
     assert found.error.note == "too few articles" == found.gap.note
 

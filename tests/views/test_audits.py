@@ -36,6 +36,22 @@ def test_a_grader_is_audited_by_labels(quiz: Workbench) -> None:
     assert audit_table(found).rows[0][:2] == ("all answers", 100)
 
 
+def test_rows_of_one_table_use_the_same_number_of_bins(
+    quiz: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = (len(QIDS), 110, 30)
+    parts = [(str(n), list(QIDS[:n])) for n in sizes]
+    monkeypatch.setattr("rallebench.views.audits._parts", lambda *_: parts)
+    sure = dict(zip(QIDS, np.linspace(0, 1, len(QIDS))))
+    right = dict(zip(QIDS, EXACT))
+    grades = lambda _, by: sure if by.name == "f1" else right  # noqa: E731
+    monkeypatch.setattr("rallebench.views.audits.read_grades", grades)
+    found = audit_grader(quiz.workspace, run(quiz), "f1", "em")
+    every, some, few = (part.calibration for part in found.parts)
+    assert len(every.bins) == len(some.bins) == 5 and few.error.value is None
+    assert audit_table(found).rows[2][5:7] == ("–", None)
+
+
 def test_a_grader_is_audited_by_the_metric_that_decides(quiz: Workbench) -> None:
     found = audit_grader(quiz.workspace, run(quiz), "f1")
     assert found.truth == "em"
