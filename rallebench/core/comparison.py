@@ -14,7 +14,7 @@ from rallebench.core.types import Example
 TEST = (
     "question by question. Interval and p come from one test that counts articles, not questions."
 )
-WATCHED = "question by question. A run ended once it was decided, so the interval is one that holds whenever one stops, and there is no p."
+WATCHED = "question by question. A run was to end once it was decided, so the interval is one that holds whenever one stops, and there is no p."
 OF_SEVERAL = " Of {} comparisons p is corrected by Holm, and the intervals hold together at 95 % (Bonferroni)."
 
 

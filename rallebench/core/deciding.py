@@ -10,9 +10,7 @@ from rallebench.core.json_values import JsonObject, object_json
 from rallebench.core.strict_numbers import Count, Number
 
 MARGIN, CONFIDENCE = 0.02, 0.95
-UNBOUNDED = (
-    "no interval: the run ended once it was decided, and values without two bounds allow none then"
-)
+UNBOUNDED = "no interval: the run was to end once it was decided, and values without two bounds allow none then"
 
 
 class Decision(str, Enum):

@@ -9,7 +9,7 @@ from typing import Literal
 
 from rallebench.core.errors import UsageError
 from rallebench.core.json_values import JsonObject, object_json
-from rallebench.core.numbers import NOISE
+from rallebench.core.numbers import NOISE, plural
 from rallebench.core.report import Bounds
 from rallebench.core.run_results import number
 from rallebench.core.tables import ALL_EQUAL, ONE_SIDED, TOO_FEW
@@ -26,8 +26,8 @@ class Gate:
     ``difference``: mean of new − mean of base; ``low``..``high``: its two-sided interval at ``confidence``, from the
     paired test of every comparison; None with the reason in ``note``. ``margin``: the greatest tolerated loss, in the
     metric's units. ``units``: number of independent units (``unit``: articles, questions or batches); ``needed``: how
-    many more of them would decide, with 80 % power; None if it is decided or no number would. ``watched``: new ended once it
-    was decided, so the interval is anytime-valid. ``gained``, ``lost``: ids
+    many more of them would decide, with 80 % power; None if it is decided or no number would. ``watched``: a run was
+    to end once it was decided, so the interval is anytime-valid; ``exhausted``: it asked all its questions. ``gained``, ``lost``: ids
     of the questions on which new is better or worse. ``part``: the group of questions that was compared, '' for all.
     ``span``: the metric's highest less its lowest value, None without two bounds.
     """
@@ -49,6 +49,7 @@ class Gate:
     needed: int | None = None
     note: str = ""
     watched: bool = False
+    exhausted: bool = False
     gained: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -126,6 +127,8 @@ class Gate:
         if self.outcome != "undecided":
             return ""
         few = f"{self.units:,} {self.unit} are too few for an interval: " * (self.note == TOO_FEW)
+        if self.watched and self.exhausted:
+            return f"All {plural(self.n, 'question')} were asked; ask more than these, or choose another margin."
         if self.watched:
             return f"To decide it takes more than {self.n:,} questions; ask all of them, or run it with this margin."
         if self.note == ONE_SIDED:

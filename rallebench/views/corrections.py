@@ -30,9 +30,7 @@ from rallebench.views.labels import disagreements, foreign_labels
 
 Floats = NDArray[np.float64]
 
-WATCHED = (
-    "A run ended once it was decided; the corrected interval is one of a fixed number of questions."
-)
+WATCHED = "A run was to end once it was decided; the corrected interval is one of a fixed number of questions."
 UNPLANNED = "No sample was planned, so the labelled answers count as if drawn at random."
 OTHER_ANSWERS = "{} labelled only for other answers; label the answers of this run, too, since equal answers may be right more often."
 """Notes of corrections."""

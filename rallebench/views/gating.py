@@ -97,6 +97,7 @@ def make_gate(
         UNITS.get(compared.clusters.by, "articles"),
         note=pair.note,
         watched=pair.watched,
+        exhausted=pair.watched and not any(side.left_out for side in compared.sides),
         gained=pair.gained,
         lost=pair.lost,
         warnings=tuple(compared.warnings),

@@ -96,6 +96,16 @@ def test_equal_runs_need_many_questions_and_the_margin_says_how_many(
     assert loose["n"] < strict["n"] == COUNT * EACH
     assert loose["until_decided"]["watched"]["low"] > -0.3
     assert strict["until_decided"]["watched"]["low"] < -0.001
+    gate = cli("gate strict --against right --margin 0.001")
+    assert (
+        gate.code == 3
+        and "All 120 questions were asked; ask more than these, or choose" in gate.out
+    )
+    with Workspace(cli.workspace) as ws:
+        assert (
+            "was to end once it was decided"
+            in ws.run_result("strict").metrics["completion_tokens"].note
+        )
 
 
 def test_every_view_shows_the_sequential_interval_and_no_p(cli: CommandLine, run: Any) -> None:
