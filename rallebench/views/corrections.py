@@ -33,6 +33,7 @@ Floats = NDArray[np.float64]
 WATCHED = "A run was to end once it was decided; the corrected interval is one of a fixed number of questions."
 UNPLANNED = "No sample was planned, so the labelled answers count as if drawn at random."
 OTHER_ANSWERS = "{} labelled only for other answers; label the answers of this run, too, since equal answers may be right more often."
+ALIKE = "{} gives the same answers as {}, so no label tells them apart."
 """Notes of corrections."""
 
 
@@ -66,7 +67,25 @@ def correct_runs(runs: Sequence[RunFolder], grader: str) -> tuple[LabelCorrectio
     for answers in graded:
         check_labelled(answers)
     first, *others = graded
-    return *map(_mean, graded), *(_difference(first, other) for other in others)
+    means = [_mean(first)]
+    apart = []
+    for other in others:
+        mean = _mean(other)
+        if _answer_alike(first, other):
+            mean = replace(mean, notes=(*mean.notes, ALIKE.format(other.run.name, first.run.name)))
+        else:
+            apart.append(other)
+        means.append(mean)
+    return *means, *(_difference(first, other) for other in apart)
+
+
+def _answer_alike(first: GradedAnswers, second: GradedAnswers) -> bool:
+    """Return whether two runs give the same answer to every question that both score."""
+    both = [qid for qid in first.scores if qid in second.scores]
+    return bool(both) and all(
+        first.keys[qid] == second.keys[qid] and first.scores[qid] == second.scores[qid]
+        for qid in both
+    )
 
 
 def compared_corrections(runs: Sequence[RunFolder], grader: str) -> Corrections:
@@ -238,6 +257,8 @@ def split_labelled(runs: Sequence[GradedAnswers], labelled: set[str]) -> LabelSp
     inside = tuple(qid for qid in qids if qid in used)
     outside = tuple(qid for qid in qids if qid not in used)
     groups = _groups(runs, owner, qids, by_answer=bool(once))
+    if gap := _unlabelled_group(runs, groups, inside, outside):
+        raise UsageError(gap)
     chances = _chances(owner, groups, inside, outside)
     return LabelSplit(inside, outside, chances, tuple(notes))
 
@@ -271,6 +292,28 @@ def _groups(
     }
 
 
+def _unlabelled_group(
+    runs: Sequence[GradedAnswers],
+    groups: Mapping[str, tuple[bool, bool]],
+    labelled: Sequence[str],
+    others: Sequence[str],
+) -> str:
+    """Name a group of questions of which none is labelled, with the labels that each run lacks; '' if there is none."""
+    empty = {groups[qid] for qid in others} - {groups[qid] for qid in labelled}
+    if not empty:
+        return ""
+    apart, alike = group = min(empty)
+    which = "the graders disagree" if apart else "the graders agree"
+    if len({same for _, same in groups.values()}) > 1:
+        which = "both runs answer alike" if alike else "the runs answer differently"
+    own = [qid for qid, each in groups.items() if each == group]
+    gaps = [(sum(qid not in x.labels for qid in own), x.run.name) for x in runs]
+    lacking = " and ".join(f"{gap:,} of {len(own):,} in {name!r}" for gap, name in gaps if gap)
+    both = " in both runs" if len(runs) > 1 else ""
+    missing = f" ({lacking} lack a label)" if lacking else ""
+    return f"No question on which {which} is labelled{both}{missing}; label some of them."
+
+
 def _chances(
     owner: GradedAnswers | None,
     groups: Mapping[str, tuple[bool, bool]],
@@ -280,7 +323,7 @@ def _chances(
     """Return the chances with which questions were labelled and left without a label; None if they are equal.
 
     The chance of a label is that of being drawn, if a sample was planned, times the share of the drawn answers that are labelled,
-    group by group. Raises UsageError if no label is in one of the groups.
+    group by group.
     """
     drawn = _sampled_questions(owner) if owner else {*groups}
     probability = (
@@ -288,11 +331,6 @@ def _chances(
     )
     done, left = (Counter(groups[qid] for qid in side) for side in (labelled, others))
     planned = Counter(group for qid, group in groups.items() if qid in drawn)
-    for apart, alike in left.keys() - done.keys():
-        which = "the graders disagree" if apart else "the graders agree"
-        if len({same for _, same in groups.values()}) > 1:
-            which = "both runs answer alike" if alike else "the runs answer differently"
-        raise UsageError(f"No question on which {which} is labelled; label some of them.")
     inside = [
         (probability[owner.keys[qid]] if owner else 1.0) * done[groups[qid]] / planned[groups[qid]]
         for qid in labelled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -196,7 +197,13 @@ def test_wrong_gold_is_left_out_and_two_people_count_with_their_mean(quiz: Workb
 def test_labels_that_equal_answers_share_weigh_less_in_a_difference(quiz: Workbench) -> None:
     label_first(quiz, 100, "first")
     equal = np.array([a == b for a, b in zip(FIRST, SECOND)])
-    with pytest.raises(UsageError, match="on which the runs answer differently is labelled"):
+    apart = int((~equal).sum())
+    sentence = (
+        f"No question on which the runs answer differently is labelled in both runs "
+        f"({apart - int((~equal[:100]).sum())} of {apart} in 'first' and {apart} of {apart} in 'second' lack a label); "
+        "label some of them."
+    )
+    with pytest.raises(UsageError, match=re.escape(sentence)):
         correct_runs(folders(quiz, "first", "second"), "em")
     label(quiz.workspace.path, "second", SECOND, QIDS[:60])
     _, second, gap = correct_runs(folders(quiz, "first", "second"), "em")
@@ -212,6 +219,14 @@ def test_labels_that_equal_answers_share_weigh_less_in_a_difference(quiz: Workbe
         gaps[~used], weights=1 / (1 - share[~used])
     )
     assert gap.corrected.value == pytest.approx(expected)
+
+
+def test_runs_with_the_same_answers_have_no_corrected_difference(quiz: Workbench) -> None:
+    make_quiz_run(quiz.workspace.path, "again", FIRST)
+    label_first(quiz, 60, "first")
+    first, again = correct_runs(folders(quiz, "first", "again"), "em")
+    assert first.corrected == again.corrected
+    assert again.notes[-1] == "again gives the same answers as first, so no label tells them apart."
 
 
 def test_a_metric_of_which_less_is_better_is_turned_round(
