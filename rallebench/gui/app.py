@@ -51,6 +51,7 @@ KEYS = (
         "Build, Runs, Experiments, Data, Models",
     ),
     (Markup("<kbd>R</kbd> <kbd>W</kbd>"), "mark the answer in Chat right, wrong"),
+    (Markup("<kbd>L</kbd>"), "begin, end label mode in a run"),
     (Markup("<kbd>1</kbd> … <kbd>4</kbd> <kbd>0</kbd>"), "label an answer in a run"),
     (Markup("<kbd>/</kbd>"), "filter"),
     (Markup("<kbd>Esc</kbd>"), "close a panel"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from markupsafe import Markup
@@ -199,23 +200,28 @@ def mark(verdict: str) -> Markup:
 
 
 def chips(
-    items: Iterable[tuple[str, str, int | None]],
+    items: Iterable[tuple[str, str, int | str | None]],
     chosen: str,
     do: str,
     name: str = "only",
+    keys: Mapping[str, str] = MappingProxyType({}),
     **data: Any,
 ) -> Markup:
-    """Draw filters with counts: (value, label, count); a click sends ``name=value``."""
+    """Draw filters with counts: (value, label, count); a click sends ``name=value``, as does the key of a value in ``keys``."""
     buttons = Markup()
     for value, label, count in items:
         on = value == chosen
-        counted = Markup(" <b>{:,}</b>").format(count) if count is not None else Markup()
+        counted = (
+            Markup()
+            if count is None
+            else Markup(" <b>{}</b>").format(count if isinstance(count, str) else f"{count:,}")
+        )
         buttons += Markup(
             '<button type="button" class="{}" aria-pressed="{}"{}>{}{}</button>'
         ).format(
             "on" if on else "",
             str(on).lower(),
-            attributes(do=do, **{name: value}, **data),
+            attributes(do=do, key=keys.get(value), **{name: value}, **data),
             label,
             counted,
         )

@@ -19,6 +19,7 @@ from rallebench.core.labels import (
     GRADES,
     AnswerKey,
     AnswerLabel,
+    Grade,
     LabelAgreement,
     LabelBook,
     LabelSample,
@@ -93,7 +94,7 @@ class RunLabels:
         return tuple(x for x in self.answers if bool(x.labels) is (which == LABELLED))
 
     @property
-    def counts(self) -> Mapping[str, int]:
+    def counts(self) -> Mapping[Grade, int]:
         """Grade → number of labels."""
         counts = Counter(label.grade for x in self.answers for label in x.labels)
         return {grade: counts[grade] for grade in GRADES if counts[grade]}
@@ -113,6 +114,9 @@ class RunLabels:
         first = f"{len(self.labelled_answers):,} of {plural(len(self.answers), 'answer')} labelled"
         first += f", {carried:,} of them in other runs." if carried else "."
         sentences = [first]
+        if self.counts:
+            words = (f"{GRADES[grade].lower()} {count:,}" for grade, count in self.counts.items())
+            sentences.append(f"Labels by grade: {', '.join(words)}.")
         if self.sample:
             done, size = self.sample_progress
             sentences.append(f"{done:,} of {plural(size, 'answer')} of the sample labelled.")
@@ -320,6 +324,13 @@ def fits(workspace: WorkspaceFolder, run: RunFolder, which: str) -> set[str]:
         keys = [x.key for x in sample.answers] if sample else []
         return {qid for key in keys for qid in ids.get(key, ())} - labelled
     return {qid for own in ids.values() for qid in own} - labelled
+
+
+def sample_size(workspace: WorkspaceFolder, run: RunFolder) -> int:
+    """Return the number of a run's questions with an answer of its sample, labelled or not; 0 without a sample."""
+    sample = book_of_run(run).samples.get(run.name)
+    ids = _answered_ids(workspace, str(run.path), answers_version(run))
+    return sum(len(ids.get(x.key, ())) for x in sample.answers) if sample else 0
 
 
 def open_to(workspace: WorkspaceFolder, run: RunFolder, person: str) -> set[str]:

@@ -299,10 +299,24 @@ def test_answers_are_labelled_by_keys_with_the_focus_anywhere_but_in_a_field(
     expect(tab.locator("#run-question .verdict")).to_have_count(0)
     tab.keyboard.press("0")
     says(tab, "#run-question h2.question", "ten countries")
+    tab.keyboard.press("l")
+    says(tab, "#run-question h2.question", "ten countries")
+    expect(tab.locator("#run-label")).to_have_count(0)
+    tab.keyboard.press("l")
+    says(tab, "#run-label", "4 The gold is wrong")
+    tab.keyboard.press("4")
+    right = tab.locator("#run-label [name=right]")
+    expect(right).to_be_focused()
+    opened = tab.locator("#run-question h2.question").text_content()
+    right.type("4 rivers")
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#run-question h2.question")).not_to_have_text(opened or "")
     lines = [json.loads(line) for line in file.read_text().splitlines()]
     assert [(x["qid"], x["grade"], x["note"], x["blind"]) for x in lines] == [
         ("q1", "right", "", False),
         ("q2", "wrong", "", False),
         ("q2", "partly", "2 moons, 1 answer", False),
         ("q3", "skip", "", True),
+        *[(x["qid"], "gold-wrong", "", False) for x in lines[4:]],
     ]
+    assert [x.get("right") for x in lines[4:]] in ([None, ["4 rivers"]], [[], ["4 rivers"]])

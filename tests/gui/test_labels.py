@@ -38,6 +38,7 @@ def test_a_run_is_read_until_label_mode_is_chosen(open_run: Page) -> None:
     assert "labels.give" not in read and "Label blind" in texts(read)
     body = view_of(open_run, "#/runs/run?id=x&q=q1&label=open")
     assert all(f'data-key="{key}"' in body for key in "12340")
+    assert 'data-key="l"' in read and 'data-key="l"' in body
     assert "4 The gold is wrong" in texts(body) and "Unlabelled 8" in texts(body)
 
 
@@ -84,6 +85,33 @@ def test_a_blind_label_is_given_without_gold_verdict_and_scores(open_run: Page) 
     assert not any("gold" in row[1] or "m wrong" in row[1] for row in rows)
     give(open_run, "q2", "2", mode="blind")
     assert grades(open_run, "q2")[-1] == ("ann", "partly", True)
+
+
+def rows_of(page: Page, **key: str) -> str:
+    window = {"window": "w", "list": "run-questions", "start": 0, "count": 8}
+    rows = page.list_rows({**window, "key": {"run": "x", **key}}).to_json()["rows"]
+    return texts(" ".join(row[1] for row in rows))
+
+
+def test_wrong_gold_waits_for_the_right_answer_or_a_second_press(open_run: Page) -> None:
+    patch = give(open_run, "q1", "4")
+    assert patch.address == "" and "run-question" not in patch.html
+    assert "data-begin" in patch.html["run-label"], "the focus is in the field"
+    assert grades(open_run, "q1") == [("ann", "gold-wrong", False)]
+    assert "q=q2" in give(open_run, "q1", "4").address
+    blind = view_of(open_run, "#/runs/run?id=x&q=q3&label=blind")
+    assert 'data-key="4"' not in blind and 'name="right"' not in blind
+    fields = {"run": "x", "qid": "q3", "grade": "4", "mode": "blind", "who": "ann"}
+    refused(open_run, "labels.give", fields, "reload")
+
+
+def test_the_list_shows_the_grades_and_blind_only_the_own_ones(open_run: Page) -> None:
+    give(open_run, "q1", "2", who="ben")
+    assert "label ≈ partly right" in rows_of(open_run, label="open")
+    assert "label" not in rows_of(open_run)
+    assert "Labels by grade: partly right 1." in texts(
+        open_run.call("labels.summary", {"run": "x"}).dialog or ""
+    )
 
 
 def test_wrong_gold_takes_a_right_answer(open_run: Page) -> None:
@@ -159,7 +187,7 @@ def test_a_sample_is_drawn_and_listed(open_run: Page) -> None:
     assert "0 of 8 answers labelled." in texts(dialog) and "labels.plan" in dialog
     patch = open_run.call("labels.plan", {"run": "x", "size": "3"}, id="x")
     assert "only=sample" in patch.go and "label=open" in patch.go
-    assert "Sample 3" in texts(view_of(open_run, patch.go))
+    assert "Sample 3 of 3 left" in texts(view_of(open_run, patch.go))
     more = {"run": "x", "size": "4", "first": "em", "second": "recall@5"}
     open_run.call("labels.plan", more, id="x")
     refused(open_run, "labels.plan", {**more, "second": ""}, "name at least two columns")

@@ -19,11 +19,13 @@ from rallebench.gui.html import attributes
 from rallebench.gui.places._steps import article
 from rallebench.services.labels import usual_person
 from rallebench.views import labels as views
-from rallebench.views.run_questions import open_question
+from rallebench.views.run_questions import QuestionRow, open_question
 from rallebench.views.run_views import OpenRun
 
 OPEN, BLIND = "open", "blind"
 """Modes of labelling, as the address has them: with and without sight of gold and verdicts."""
+GRADE_SIGNS = {"right": "✓", "partly": "≈", "wrong": "✕"}
+GOLD_WRONG_KEY = next(key for key, grade in KEYS.items() if grade == "gold-wrong")
 MOST_PASSAGES = 20
 """Retrieved pages that can be labelled."""
 
@@ -56,10 +58,26 @@ def bar(page: Page, session: WindowState, run: OpenRun, qid: str, mode: str) -> 
     return Markup('<div id="run-label" class="stack" data-form>{}</div>').format(inside)
 
 
+def offered_grades(mode: str) -> dict[str, Grade]:
+    """Return key → grade in a mode; who labels blind sees no gold, so cannot call it wrong."""
+    return {
+        key: grade for key, grade in KEYS.items() if not (mode == BLIND and grade == "gold-wrong")
+    }
+
+
 def inside_bar(
-    page: Page, session: WindowState, run: OpenRun, qid: str, mode: str, *, pooled: bool = False
+    page: Page,
+    session: WindowState,
+    run: OpenRun,
+    qid: str,
+    mode: str,
+    *,
+    pooled: bool = False,
+    correcting: bool = False,
 ) -> Markup:
-    """Draw the content of the bar. ``pooled``: with the passages of other runs."""
+    """Draw the content of the bar. ``pooled``: with the passages of other runs; ``correcting``: with the focus in the field
+    for the right answer.
+    """
     try:
         answer = views.find_answer(page.workspace, run.folder, qid)
     except RalleError as error:
@@ -67,19 +85,30 @@ def inside_bar(
     person = session.state(Labeller).name
     labels = page.workbench.labels.book(answer.dataset).answers.get(answer.key, {})
     own = labels.get(person)
-    grades = Markup().join(grade_button(key, grade, own) for key, grade in KEYS.items())
+    grades = Markup().join(
+        grade_button(key, grade, own) for key, grade in offered_grades(mode).items()
+    )
     others = [
         f"{GRADES[label.grade]} ({label.who})"
         for label in labels.values()
         if label.who != person and mode == OPEN
     ]
-    fields = (
+    fields = [
         form.text("note", "Note", own.note if own else ""),
-        form.text(
-            "right", "Right answer, if the gold is wrong", " | ".join(own.right if own else ())
-        ),
         form.text("who", "Labelled by", person),
-    )
+    ]
+    if mode == OPEN:
+        follow = attributes(do="labels.give", on="enter", grade=GOLD_WRONG_KEY)
+        fields.insert(
+            1,
+            form.text(
+                "right",
+                "Right answer, if the gold is wrong",
+                " | ".join(own.right if own else ()),
+                "Enter saves it and moves on",
+                more=follow + Markup(" data-begin") * correcting,
+            ),
+        )
     return Markup(
         '<div class="chips" role="group" aria-label="Label of the answer">{}</div>{}<div class="row">{}</div>{}{}'
     ).format(
@@ -89,6 +118,22 @@ def inside_bar(
         form.hidden_fields(run=run.name, qid=qid, mode=mode, pooled=str(int(pooled))),
         passages(page, run, answer, pooled=pooled),
     )
+
+
+def row_label(
+    page: Page, session: WindowState, run: OpenRun, row: QuestionRow, mode: str
+) -> Markup:
+    """Draw the grades of a row's answer, blind only the person's own; '' if there is none."""
+    if not views.is_answered(row):
+        return Markup()
+    answer = views.as_answer(run.folder.description().dataset, run.folder, row)
+    labels = page.workbench.labels.book(answer.dataset).answers.get(answer.key, {})
+    person = session.state(Labeller).name
+    own = [label.grade for who, label in labels.items() if mode == OPEN or who == person]
+    words = ", ".join(
+        f"{GRADE_SIGNS.get(grade, '')} {GRADES[grade].lower()}".strip() for grade in own
+    )
+    return Markup("<s>label</s><b>{}</b>").format(words) if words else Markup()
 
 
 def grade_button(key: str, grade: Grade, own: AnswerLabel | None) -> Markup:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from rallebench.core.errors import UsageError
-from rallebench.core.labels import KEYS
 from rallebench.core.numbers import plural
 from rallebench.gui import form, html
 from rallebench.gui.addresses import DatasetAddress, RunAddress
@@ -37,20 +36,30 @@ def choose_mode(page: Page, event: Event) -> Patch:
 
 
 def give(page: Page, event: Event) -> Iterator[Patch]:
-    """Label the answer, and open the question after it: first its answer, so that the next key can follow, then its trace."""
+    """Label the answer, and open the question after it: first its answer, so that the next key can follow, then its trace.
+
+    Where the gold is called wrong for the first time without a right answer, the question stays open for one.
+    """
     run, query = _runs_one.folder(page, event), event.read(RunAddress)
     mode, qid = event.choice("mode", (OPEN, BLIND)), event.text("qid")
-    grade, person = KEYS[event.choice("grade", KEYS)], set_person(event)
+    offered = _label_bar.offered_grades(mode)
+    grade, person = offered[event.choice("grade", offered)], set_person(event)
+    right = event.text("right").split(" | ") if grade == "gold-wrong" else []
     ids = [row.qid for row in _runs_one.fitting(page, run, query.only, query.words)]
     at = ids.index(qid) if qid in ids else len(ids)
+    answer = views.find_answer(page.workspace, run.folder, qid)
+    earlier = page.workbench.labels.book(answer.dataset).answers.get(answer.key, {}).get(person)
     page.workbench.labels.give(
-        views.find_answer(page.workspace, run.folder, qid),
+        answer,
         grade,
         who=person,
         note=event.text("note"),
         blind=mode == BLIND,
-        right=event.text("right").split(" | ") if grade == "gold-wrong" else (),
+        right=right,
     )
+    if right == [""] and (earlier is None or earlier.grade != "gold-wrong"):
+        yield _ask_right_answer(page, event, run, replace(query, q=qid))
+        return
     left = ids[at + 1 :]
     following = _label_bar.next_to_label(page, event.session, run, left) or next(iter(left), qid)
     query = replace(query, q=following)
@@ -63,6 +72,20 @@ def give(page: Page, event: Event) -> Iterator[Patch]:
             "run-rows": _runs_one.listing(page, run, query),
             "run-chips": _runs_one.chips(page, run, query),
             "run-question": _runs_one.detail(page, event, run, query),
+        }
+    )
+
+
+def _ask_right_answer(page: Page, event: Event, run: OpenRun, query: RunAddress) -> Patch:
+    """Put the focus into the field for the right answer of the open question."""
+    inside = _label_bar.inside_bar(
+        page, event.session, run, query.q, query.label or OPEN, correcting=True
+    )
+    return Patch(
+        {
+            "run-rows": _runs_one.listing(page, run, query),
+            "run-chips": _runs_one.chips(page, run, query),
+            "run-label": inside,
         }
     )
 

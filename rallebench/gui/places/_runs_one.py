@@ -24,7 +24,14 @@ from rallebench.gui.frame import Page
 from rallebench.gui.html import attributes
 from rallebench.gui.patches import PageEvent, Patch
 from rallebench.gui.places import _runs_list
-from rallebench.gui.places._label_bar import BLIND, OPEN, bar, begin_labelling, blind_view
+from rallebench.gui.places._label_bar import (
+    BLIND,
+    OPEN,
+    bar,
+    begin_labelling,
+    blind_view,
+    row_label,
+)
 from rallebench.gui.places._questions import answer_gists, list_row, position, verdict_chips
 from rallebench.gui.places._runs_cells import STATES, lost_bar, lost_stages, question_count
 from rallebench.gui.places._runs_figures import cost, metrics, tiles
@@ -230,7 +237,9 @@ def question_list(page: Page, run: OpenRun, query: RunAddress) -> Markup:
 def label_switch(query: RunAddress) -> Markup:
     """Draw the way into label mode, or its modes and the way out."""
     modes = (("", "Read", None), (OPEN, "Label", None), (BLIND, "Label blind", None))
-    switch = html.chips(modes, query.label, "labels.choose_mode", "mode")
+    switch = html.chips(
+        modes, query.label, "labels.choose_mode", "mode", {"" if query.label else OPEN: "l"}
+    )
     counts = html.button("Labels …", "labels.summary", kind="quiet", run=query.id)
     return Markup('<div class="row">{}{}</div>').format(switch, counts)
 
@@ -252,11 +261,18 @@ def chips(page: Page, run: OpenRun, query: RunAddress) -> Markup:
     verdicts += slice_chip(page, run, query.only)
     if not query.label:
         return verdicts
-    counted = [
-        (which, words, len(labels_view.fits(page.workspace, run.folder, which)))
-        for which, words in labels_view.CHIPS.items()
-    ]
-    every = [("", "All", len(answers))] if query.label == BLIND else []
+    counted: list[tuple[str, str, int | str | None]] = []
+    for which, words in labels_view.CHIPS.items():
+        left = len(labels_view.fits(page.workspace, run.folder, which))
+        size = (
+            labels_view.sample_size(page.workspace, run.folder)
+            if which == labels_view.SAMPLE
+            else 0
+        )
+        counted.append((which, words, f"{left:,} of {size:,} left" if size else left))
+    every: list[tuple[str, str, int | str | None]] = []
+    if query.label == BLIND:
+        every = [("", "All", len(answers))]
     own = html.chips([*every, *counted], query.only, "runs.choose", run=run.name)
     return own if query.label == BLIND else verdicts + own
 
@@ -304,17 +320,19 @@ def opened_first(page: Page, run: OpenRun, query: RunAddress) -> str:
 
 def question_rows(page: Page, request: RowWindow) -> Rows:
     key = request.read(RunQuestions)
-    rows = fitting(page, OpenRun(page.workbench.runs.open(key.run)), key.only, key.words)[
-        request.part
-    ]
+    run = OpenRun(page.workbench.runs.open(key.run))
+    rows = fitting(page, run, key.only, key.words)[request.part]
     gists = answer_gists([row.answer for row in rows])
+    labels = [
+        row_label(page, request.session, run, row, key.label) if key.label else "" for row in rows
+    ]
     below = Markup("<b>{}</b><s>gold</s><b>{}</b>")
     if key.label == BLIND:
         below, rows = Markup("<b>{}</b>"), [replace(row, kind="none") for row in rows]
     return Rows(
         [
-            (row.qid, list_row(row, below.format(gist or "–", row.gold[:80])))
-            for row, gist in zip(rows, gists)
+            (row.qid, list_row(row, below.format(gist or "–", row.gold[:80]) + label))
+            for row, gist, label in zip(rows, gists, labels)
         ]
     )
 

@@ -117,6 +117,7 @@ const fill = (el, html) => {
         /* not a text field */
       }
   }
+  $('[data-begin]', el)?.focus();
 };
 const apply = (patch, place) => {
   for (const [key, value] of Object.entries(patch || {})) {
