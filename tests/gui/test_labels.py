@@ -87,7 +87,7 @@ def test_a_blind_label_is_given_without_gold_verdict_and_scores(open_run: Page) 
     assert grades(open_run, "q2")[-1] == ("ann", "partly", True)
 
 
-def rows_of(page: Page, **key: str) -> str:
+def list_rows(page: Page, **key: str) -> str:
     window = {"window": "w", "list": "run-questions", "start": 0, "count": 8}
     rows = page.list_rows({**window, "key": {"run": "x", **key}}).to_json()["rows"]
     return texts(" ".join(row[1] for row in rows))
@@ -107,8 +107,8 @@ def test_wrong_gold_waits_for_the_right_answer_or_a_second_press(open_run: Page)
 
 def test_the_list_shows_the_grades_and_blind_only_the_own_ones(open_run: Page) -> None:
     give(open_run, "q1", "2", who="ben")
-    assert "label ≈ partly right" in rows_of(open_run, label="open")
-    assert "label" not in rows_of(open_run)
+    assert "label ≈ partly right" in list_rows(open_run, label="open")
+    assert "label" not in list_rows(open_run)
     assert "Labels by grade: partly right 1." in texts(
         open_run.call("labels.summary", {"run": "x"}).dialog or ""
     )
