@@ -37,13 +37,20 @@ def own_metrics(run: RunFolder) -> dict[str, str]:
 def measure(
     name: str, runs: Sequence[RunFolder], definitions: Sequence[Mapping[str, str]] = ()
 ) -> Measure:
-    """Return the measure ``name`` for these runs. ``definitions``: each run's own metrics, if already read.
+    """Return the measure ``name`` for these runs; the name of a judge stands for its first column. ``definitions``: each run's own metrics, if already read.
 
     Raises NotFoundError for an unknown name, and UsageError if a run lacks the suite's own metric.
     """
     name, definitions = name.strip(), definitions or [own_metrics(run) for run in runs]
+    if not any(name in own for own in definitions):
+        name = _first_column(name, runs)
     without = [run.name for run, own in zip(runs, definitions) if name not in own]
     if len(without) == len(runs):
+        if (scorer := METRICS.find_judge(name)) and not METRICS.is_judge(name):
+            judge_name = f"{scorer.name}:{name.partition(':')[2]}"
+            raise NotFoundError(
+                f"{name!r} is a column of the judge {judge_name!r}, and no run here has scores of it; score the run by {judge_name} first."
+            )
         try:
             entry = metric(name)
         except NotFoundError as error:
@@ -68,6 +75,14 @@ def measure(
         higher_is_better=read_card(judge.name).higher_is_better if judge else None,
     )
     return Measure(name, about, True)
+
+
+def _first_column(name: str, runs: Sequence[RunFolder]) -> str:
+    """Return the first column of the judge with this name in the runs; otherwise the name."""
+    passes = (judge for run in runs for judge in (run.report() or RunReport()).judges)
+    return next(
+        (judge.columns[0] for judge in passes if judge.name == name and judge.columns), name
+    )
 
 
 def _in_all(definitions: Sequence[Mapping[str, str]]) -> list[str]:

@@ -74,7 +74,7 @@ def audit_grader(
     precision: float | None = PRECISION,
     seed: int = 0,
 ) -> GraderAudit:
-    """Audit a grader of a run. ``grader``: "confidence", a metric or a judge's column; by default the first of the run. ``truth``:
+    """Audit a grader of a run. ``grader``: "confidence", a metric, a judge or its column; by default the first of the run. ``truth``:
     "labels" or a metric; by default the metric that decides. ``precision``: wished of a threshold, None for none.
 
     Raises UsageError, NotFoundError.
@@ -83,9 +83,10 @@ def audit_grader(
     if not grader:
         raise UsageError(f"The run {run.name!r} has no grader to audit; score it by a judge first.")
     truth = truth.strip() or decided_by([run.report() or RunReport()])
-    if truth == grader:
+    by = find_grader(grader, [run])
+    if truth == by.name:
         raise UsageError(f"{grader!r} cannot be its own truth; name labels or another metric.")
-    grades = read_grades(run, find_grader(grader, [run]))
+    grader, grades = by.name, read_grades(run, by)
     right, notes = _read_truth(run, grader, truth)
     clusters = find_clusters(stored_examples(run)).of
     qids = [qid for qid in grades if qid in right]

@@ -191,6 +191,23 @@ def test_a_scoring_whose_judge_gives_no_score_has_failed_and_the_other_metrics_s
     assert "failed_judges" not in report(cli, "r"), "the pass itself has ended"
 
 
+def test_a_judge_is_audited_by_its_own_name_and_by_that_of_its_column(cli: CommandLine) -> None:
+    add_llm(cli.workspace, "critic", replies={"": {"4": 0.5, "5": 0.5}})
+    assert cli(*RUN, "--name", "r", "--metrics", "em").code == 0
+    for name in ("truthfulness_choice:critic", "truthfulness-choice:critic"):
+        ran = cli("audit", "r", "--grader", name, "--truth", "em")
+        assert ran.code == 2 and "Did you mean" not in ran.last
+        assert "score" in ran.last and "first" in ran.last and "score the run" in ran.last
+    ran = cli("score", "--run", "r", "--metrics", "truthfulness-choice:critic")
+    assert ran.code == 0, ran.err
+    audits = [
+        cli("audit", "r", "--grader", name, "--truth", "em", "--json")
+        for name in ("truthfulness-choice:critic", "truthfulness_choice:critic")
+    ]
+    assert [x.code for x in audits] == [0, 0] and audits[0].json == audits[1].json
+    assert audits[0].json["grader"] == "truthfulness_choice:critic"
+
+
 @pytest.mark.parametrize(
     ("metrics", "sentence"),
     [
