@@ -16,8 +16,11 @@ from rallebench.metrics import read_card
 
 
 def metrics(report: RunReport, chain: Chain | None = None) -> Table:
-    """Return every metric of a report with its interval and definition."""
-    rows: list[tuple[Any, ...]] = []
+    """Return every column of a report with its interval and definition: those of judges and of the suite, then metrics."""
+    rows: list[tuple[Any, ...]] = [
+        (name, name, result.estimate, result.column.definition)
+        for name, result in report.own.items()
+    ]
     figures = {r.column.name: r.corpus_level for r in report.columns}
     for name, mean in table_metrics(report, chain).items():
         about = read_card(name)

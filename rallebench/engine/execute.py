@@ -27,9 +27,9 @@ from rallebench.core.types import Episode
 from rallebench.core.versions import RECORDED, versions
 from rallebench.engine.answer import answer
 from rallebench.engine.cost import llm_prices
+from rallebench.engine.headline import coverage_sentence
 from rallebench.engine.judging import (
     InnerContext,
-    coverage_sentence,
     failure_reason,
     failure_sentence,
     pass_request,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from rallebench.core.errors import RalleError
 from rallebench.core.numbers import plural
-from rallebench.core.report import Estimate, RunReport
+from rallebench.core.report import Estimate, JudgeReport, RunReport
 from rallebench.core.types import Chain, Example
 from rallebench.metrics import read_card
 
@@ -15,6 +15,8 @@ OF_ANSWERS = ("em", "accuracy", "f1", "rougel")
 """Metrics of answers that can decide, in order of preference."""
 
 _CUT_OFF = re.compile(r"(?P<family>[^@]+?)(?:@|_at_)(?P<k>\d+)")
+LEAST_COVERED = 0.5
+"""Mean share of the probability on the options below which a judge would mostly say something else."""
 BY_KIND = ("em_answerable", "f1_answerable", "em_unanswerable")
 """Further default metrics of a dataset with unanswerable questions."""
 RETRIEVAL_RUN = ("ndcg@10", "mrr", "map")
@@ -107,7 +109,18 @@ def not_printed(report: RunReport, chain: Chain | None) -> list[str]:
     sentences += [
         f"Not scored: {name} ({why.rstrip('.')})." for name, why in report.failed_judges.items()
     ]
-    return sentences
+    return [*sentences, *filter(None, map(coverage_sentence, report.judges))]
+
+
+def coverage_sentence(judge: JudgeReport) -> str:
+    """Return one sentence if the options of a judge have little of its model's probability; '' otherwise."""
+    covered = judge.choices.covered if judge.choices else None
+    if covered is None or covered >= LEAST_COVERED:
+        return ""
+    return (
+        f"The options of {judge.name!r} have {covered:.1%} of its model's probability on average, so it would rather say "
+        "something else; check its prompt, or choose another model."
+    )
 
 
 def _leaves_out_unanswerable(name: str) -> bool:

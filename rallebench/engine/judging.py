@@ -37,8 +37,6 @@ from rallebench.engine.store import JUDGES, RunFolder
 from rallebench.metrics.judges import UNPARSED, read_judgement
 
 NOT_JUDGED = "not_judged"
-LEAST_COVERED = 0.05
-"""Mean share of the probability on the options below which a judge's choices deserve a warning."""
 LONGEST_NAME = 80
 """The most bytes that a judge's name contributes to the name of its folder."""
 
@@ -151,17 +149,6 @@ def summarise(result: RunResult, judge: Scorer) -> JudgeReport:
         sum(step.reply.completion_tokens for step in steps),
         result.seconds,
         count_choices(step.reply.choice for step in steps if step.reply.choice),
-    )
-
-
-def coverage_sentence(judge: JudgeReport) -> str:
-    """Return one sentence if the options of a judge have little of its model's probability; '' otherwise."""
-    covered = judge.choices.covered if judge.choices else None
-    if covered is None or covered >= LEAST_COVERED:
-        return ""
-    return (
-        f"The options of {judge.name!r} have {covered:.1%} of its model's probability on average, so it would rather say "
-        "something else; check its prompt, or choose another model."
     )
 
 

@@ -191,6 +191,22 @@ def test_a_scoring_whose_judge_gives_no_score_has_failed_and_the_other_metrics_s
     assert "failed_judges" not in report(cli, "r"), "the pass itself has ended"
 
 
+def test_a_judge_with_little_covered_warns_in_every_view_and_stands_in_the_report(
+    cli: CommandLine, tmp_path: Path
+) -> None:
+    add_llm(cli.workspace, "critic", replies={"": {"Yes": 0.05, "No": 0.02}})
+    assert cli(*RUN, "--name", "r", "--metrics", "em").code == 0
+    ran = cli("score", "--run", "r", "--metrics", "rgb-rejection-choice:critic")
+    sentence = "The options of 'rgb-rejection-choice:critic' have 7.0% of its model's probability"
+    assert ran.code == 0 and sentence in ran.out
+    page = tmp_path / "r.html"
+    assert cli("report", "r", "--out", page).code == 0
+    html = page.read_text("utf-8").replace("&#39;", "'").replace("&#x27;", "'")
+    assert sentence in html
+    for column, definition in report(cli, "r")["definitions"].items():
+        assert column in html and definition[:30] in html
+
+
 def test_a_judge_is_audited_by_its_own_name_and_by_that_of_its_column(cli: CommandLine) -> None:
     add_llm(cli.workspace, "critic", replies={"": {"4": 0.5, "5": 0.5}})
     assert cli(*RUN, "--name", "r", "--metrics", "em").code == 0
