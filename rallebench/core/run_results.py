@@ -16,7 +16,8 @@ from rallebench.core.types import Chain
 class RunSummary:
     """A run in the list. ``title``: the user's title, or one that distinguishes it; ``mean``: of ``metric``, None
     before scoring; ``created``: ISO time; ``state``: running, done, stopped, failed …
-    ``metrics``: every metric with its mean; ``experiment``: the experiment that it belongs to; ``is_reference``: True if
+    ``metrics``: every metric with its mean; ``experiment``: the experiment that it belongs to; ``is_contender``: True if that is
+    an improvement, whose runs ask parts of a dataset; ``is_reference``: True if
     the user has starred it for its dataset; ``damage``: a sentence about a damaged title or marks;
     ``decided``: the outcome of a run that asks until it is decided.
     """
@@ -43,6 +44,7 @@ class RunSummary:
     tags: tuple[str, ...] = ()
     note: str = ""
     experiment: str = ""
+    is_contender: bool = False
     is_reference: bool = False
     damage: str = ""
     decided: str = ""

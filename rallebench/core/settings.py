@@ -45,7 +45,8 @@ class Setting:
     given. ``sweep``: values worth comparing, for a list or a setting that trades quality against time. ``names``: kinds of
     things that the text names, from ``NAMED``; several kinds are separated by blanks if any of them is allowed. ``many``:
     the text is a list with commas. ``advanced``: forms fold it away, because a first run keeps its default. ``lasting``:
-    False if the result does not depend on it, so that no recipe or fingerprint holds it.
+    False if the result does not depend on it, so that no recipe or fingerprint holds it. ``title``: its name in forms,
+    by default the field's own.
     """
 
     kind: type
@@ -61,6 +62,7 @@ class Setting:
     many: bool = False
     advanced: bool = False
     lasting: bool = True
+    title: str = ""
 
     @property
     def kinds_named(self) -> tuple[str, ...]:
@@ -162,6 +164,7 @@ class Traits(TypedDict, total=False):
     names: str
     many: bool
     advanced: bool
+    title: str
 
 
 T = TypeVar("T", bound=DataClass)

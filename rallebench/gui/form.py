@@ -55,7 +55,7 @@ def control(
     name: str, setting: Setting, value: Any, choices: Sequence[Any] | None, prefix: str = ""
 ) -> Markup:
     """Draw the label and control of one setting."""
-    title = name.replace("_", " ")
+    title = setting.title or name.replace("_", " ")
     title = title[:1].upper() + title[1:]
     key, about = f"{prefix}{name}", setting.about
     value = "" if value is None else value

@@ -18,6 +18,7 @@ from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.metrics.recorded import IMPORTED
+from rallebench.views.designs import IMPROVE
 from rallebench.views.run_cache import RunCache
 from rallebench.views.run_index import RunIndex, folder_times
 from rallebench.workspace.paths import WorkspaceFolder
@@ -120,10 +121,13 @@ def _scan(workspace: WorkspaceFolder) -> _Described:
         return described
     first = first_chains((row.created, row.name, row.chain) for row in (*here, *binned))
     references, of_runs = set(starred.items()), experiments
+    store = ExperimentStore(workspace.path)
+    improvements = {name for name in {*of_runs.values()} if store.find_kind(name) == IMPROVE}
     listed = tuple(
         replace(
             _add_title(row, first),
             experiment=of_runs.get(row.name, ""),
+            is_contender=of_runs.get(row.name, "") in improvements,
             is_reference=(row.dataset, row.name) in references,
         )
         for row in here

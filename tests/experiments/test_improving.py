@@ -254,6 +254,9 @@ def test_a_planted_better_prompt_is_found_and_confirmed(template_workspace: Path
     report, player = play(template_workspace, world)
     found = outcome(report)
     assert "prompt brief" in found.variant
+    (table,) = report.tables
+    assert table.percent, "scores are shares, so in percent as everywhere"
+    assert "Intervals are not corrected" in table.note
     assert report.chain is not None and "as few words" in report.chain.actions[0].template
     own, new = player.right["proof, the chain"], player.right["proof, the variant"]
     wins, losses = sum(new[q] > own[q] for q in own), sum(new[q] < own[q] for q in own)

@@ -18,10 +18,12 @@ from rallebench.core.report import Estimate
 from rallebench.experiments.benchmarks import published_names
 from rallebench.experiments.published.rows import own_row
 from rallebench.gui.frame import Page
+from rallebench.gui.lists import ListState
 from rallebench.gui.places import _published
+from rallebench.gui.places._runs_list import RunGroup, list_entries
 from rallebench.services import experiment_jobs
 from rallebench.services.jobs import wait
-from rallebench.views import published
+from rallebench.views import published, run_list
 from rallebench.views.experiment_design import Design
 
 assert small_suites
@@ -525,6 +527,7 @@ def test_a_chain_is_improved_with_its_proof_and_stays_as_it_is(page: Page) -> No
     replies = {rf"(?s)few words.*land{i}\?": f"Town{i}" for i in range(60)}
     add_llm(folder, "towns", replies=replies, default="nowhere")
     drawn = view_of(page, "experiments/list?kind=improve")
+    assert "Budget (questions, 0: no limit)" in texts(drawn)
     assert "Improve a chain" in drawn and 'name="s:budget"' in drawn and 'name="s:writer"' in drawn
     fields = {
         "chain": "closed",
@@ -551,6 +554,10 @@ def test_a_chain_is_improved_with_its_proof_and_stays_as_it_is(page: Page) -> No
     assert "is saved as the chain better; closed stays as it is" in texts(one)
     assert "Use the variant in Build" in one and "Compare both on the unseen articles" in one
     assert page.workspace.chain("better").actions != page.workspace.chain("closed").actions
+    (group,) = list_entries(run_list.rows(page.workspace), ListState())
+    assert isinstance(group, RunGroup) and group.name == "better" and group.is_folded
+    opened = list_entries(run_list.rows(page.workspace), ListState(folded="better"))
+    assert len(opened) == 1 + len(group.rows) > 4, "a press shows its runs"
     page.call("experiments.again", {"id": "better"})
     again = view_of(page, "experiments/list?kind=improve")
     assert 'value="400"' in again and '<option value="closed" selected>' in again

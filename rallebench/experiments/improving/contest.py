@@ -142,10 +142,9 @@ class Contest:
             rows.append(
                 (self.label(variant), self._rounds[variant.label], pair.n, pair.a, pair.b, gap)
             )
-        note = (
-            "On the articles to choose with: the best of many looks better than it is, so only the unseen articles prove it. "
-            "Intervals are not corrected for the number of variants."
-        )
+        note = "On the articles to choose with: the best of many looks better than it is, so only the unseen articles prove it."
+        if any(isinstance(last := row[-1], Estimate) and last.low is not None for row in rows):
+            note += " Intervals are not corrected for the number of variants."
         counts = (Column("rounds", "count"), Column("questions", "count"))
         heads = ("variant", *counts, "the chain", "with it", Column("difference", "delta"))
-        return Table(f"Variants by {self.metric_label}", heads, tuple(rows), note=note)
+        return Table(f"Variants by {self.metric_label}", heads, tuple(rows), self.is_share, note)

@@ -49,7 +49,11 @@ class ImproveSettings:
     metric: str = declare_text("what decides; by default EM, or the first other one of answers")
     variants: int = declare(int, 12, 2, 64, about="the most variants that compete")
     budget: int = declare(
-        int, 0, 0, about="the most questions to ask, the proof included; 0: no limit"
+        int,
+        0,
+        0,
+        about="the most questions to ask, the proof included; 0: no limit",
+        title="budget (questions, 0: no limit)",
     )
     rewordings: bool = declare(bool, True, about="try instructions of our own before the prompt")
     examples: str = declare(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -206,9 +206,11 @@ def legend(page: Page, rows: Sequence[RunSummary]) -> Markup:
 
 
 def list_entries(rows: Sequence[RunSummary], state: ListState) -> Sequence[RunSummary | RunGroup]:
-    """Return the rows, below the headings of their groups if there are groups."""
+    """Return the rows, below the headings of their groups if there are groups; without groups, the runs of an improvement
+    below a heading of their own, folded until it is pressed.
+    """
     if state.group not in GROUPS:
-        return rows
+        return _fold_contenders(rows, state.folded_groups)
     groups: dict[str, list[RunSummary]] = {}
     for row in rows:
         groups.setdefault(GROUPS[state.group](row), []).append(row)
@@ -217,6 +219,24 @@ def list_entries(rows: Sequence[RunSummary], state: ListState) -> Sequence[RunSu
     for name, members in groups.items():
         entries.append(RunGroup(name, members, name in folded))
         entries += () if name in folded else members
+    return entries
+
+
+def _fold_contenders(
+    rows: Sequence[RunSummary], pressed: Set[str]
+) -> Sequence[RunSummary | RunGroup]:
+    parts: dict[str, list[RunSummary]] = {}
+    for row in rows:
+        if row.is_contender:
+            parts.setdefault(row.experiment, []).append(row)
+    entries: list[RunSummary | RunGroup] = []
+    for row in rows:
+        if not row.is_contender:
+            entries.append(row)
+        elif members := parts.pop(row.experiment, []):
+            is_open = row.experiment in pressed
+            entries.append(RunGroup(row.experiment, members, not is_open))
+            entries += members if is_open else ()
     return entries
 
 

@@ -276,7 +276,7 @@ def finished_groups(page: Page, event: Event) -> Markup:
     """Draw the experiments that have ended or stopped; a running one is above."""
     if not finished_rows(page):
         return html.empty(
-            "Nothing yet. Choose what to vary above and press Run: the result is a line here."
+            "Nothing yet. Choose what to vary above and start it: the result is a line here."
         )
     return _table(page, DONE.state(event))
 
