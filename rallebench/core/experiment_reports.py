@@ -14,6 +14,8 @@ from rallebench.core.types import Json
 
 TRADEOFF = "rallebench-tradeoff/1"
 """The format of a trade-off's report."""
+IMPROVE = "improve"
+"""The experiment whose runs compete: contenders for a better chain."""
 PUBLISHED = "published"
 """The key of a suite's own data that holds its rows of printed tables."""
 

@@ -11,6 +11,7 @@ from typing import Any, Union
 from rallebench.chains.ralle import load_chain_file
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import RalleError, UsageError
+from rallebench.core.experiment_reports import IMPROVE
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.files import write_text
 from rallebench.core.settings import Setting, parse_settings
@@ -30,7 +31,6 @@ from rallebench.workspace.paths import WorkspaceFolder
 
 PROMPTS = "prompts/variants"
 """Folder of a workspace with the prompts that sweeps vary, one file each, so that a sweep can be continued."""
-IMPROVE = "improve"
 Choice = tuple[str, str]
 """(value, its label)."""
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from rallebench.chains.saved import chain_from_json
 from rallebench.core.errors import UsageError
+from rallebench.core.experiment_reports import IMPROVE
 from rallebench.core.experiments import TRADEOFF_QUESTIONS, ExperimentRequest
 from rallebench.core.repeats import ONCE, RepeatOptions, repeat_options
 from rallebench.core.settings import Setting, check_values
@@ -17,7 +18,7 @@ from rallebench.core.starter import DEFAULT_DATASET, STARTER_INDEXES
 from rallebench.core.types import Chain, Json
 from rallebench.experiments import SUITES
 from rallebench.views import designs, experiment_requests, run_requests
-from rallebench.views.designs import IMPROVE, TypedValue
+from rallebench.views.designs import TypedValue
 from rallebench.views.gold_coverage import corpus_of_index, coverage
 from rallebench.views.library import fitting_dataset
 from rallebench.workspace.paths import WorkspaceFolder

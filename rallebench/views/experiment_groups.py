@@ -13,6 +13,7 @@ from typing import Any
 from rallebench.analysis.baselines import LABELS
 from rallebench.core.errors import RalleError
 from rallebench.core.experiment_reports import (
+    IMPROVE,
     BaselinesReport,
     PartResult,
     RankingReport,
@@ -34,7 +35,6 @@ from rallebench.experiments.baselines import LONG, baseline_name
 from rallebench.experiments.sweeps.running import sweep_variants
 from rallebench.metrics import metric
 from rallebench.views.designs import (
-    IMPROVE,
     base_chain,
     benchmark_name,
     benchmark_title,

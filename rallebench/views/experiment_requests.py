@@ -10,7 +10,7 @@ from pathlib import Path
 from rallebench.chains.saved import chain_to_json
 from rallebench.core.errors import Hint, SettingError, UsageError
 from rallebench.core.events import complete
-from rallebench.core.experiment_reports import RankingReport
+from rallebench.core.experiment_reports import IMPROVE, RankingReport
 from rallebench.core.experiments import ExperimentRequest
 from rallebench.core.json_values import JsonObject
 from rallebench.core.numbers import plural
@@ -25,7 +25,6 @@ from rallebench.experiments.sweeps import indexing, remarks
 from rallebench.experiments.sweeps.results import headline, open_sweep
 from rallebench.experiments.sweeps.running import sweep_settings, sweep_variants
 from rallebench.experiments.tradeoff.running import read_swept, tradeoff_settings
-from rallebench.views.designs import IMPROVE
 from rallebench.workspace.checking import check_chain
 from rallebench.workspace.indexes.ensure import Costs, index_costs
 from rallebench.workspace.paths import WorkspaceFolder

@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from rallebench.core.errors import BadFileError, UsageError
+from rallebench.core.experiment_reports import IMPROVE
 from rallebench.core.experiments import FOLDER
 from rallebench.core.run_results import RunSummary
 from rallebench.core.run_titles import first_chains, run_title
@@ -18,7 +19,6 @@ from rallebench.core.runs import PreparedRun
 from rallebench.core.types import Chain
 from rallebench.engine.experiment_store import ExperimentStore
 from rallebench.metrics.recorded import IMPORTED
-from rallebench.views.designs import IMPROVE
 from rallebench.views.run_cache import RunCache
 from rallebench.views.run_index import RunIndex, folder_times
 from rallebench.workspace.paths import WorkspaceFolder
