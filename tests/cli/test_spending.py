@@ -108,7 +108,8 @@ def test_the_judges_of_a_scored_run_stop_at_the_limit_and_are_continued(
     assert ran.code == 130 and "spending limit" in ran.last
     asked = len(server.bodies)
     assert 3 <= asked < len(RECORDS)
-    assert cli("score", *words).code == 0
+    ended = cli("score", *words)
+    assert ended.code == 1 and "could not be read" in ended.last, "these replies are no verdicts"
     assert len(server.bodies) <= len(RECORDS) + 1, "no judgement is asked for twice"
 
 

@@ -12,7 +12,7 @@ from small_workspace import make_workspace
 
 from rallebench.core.audits import JudgeProbes
 from rallebench.core.entries import LLMEntry
-from rallebench.core.errors import UsageError
+from rallebench.core.errors import RalleError, UsageError
 from rallebench.core.events import complete
 from rallebench.services.workbench import Workbench
 from rallebench.views.audits import probe_table, wrong_answers
@@ -35,6 +35,17 @@ def judge(bench: Workbench, name: str, replies: Mapping[str, str], default: str 
     bench.workspace.save_llm(name, entry)
     complete(bench.runs.rescore("first", (f"truthfulness:{name}",)), lambda event: None)
     return f"truthfulness:{name}"
+
+
+def test_a_scoring_job_fails_if_a_judge_gives_no_score(judging: Workbench) -> None:
+    judging.workspace.save_llm(
+        "mumbling", LLMEntry(backend="scripted", settings={"default": "well"})
+    )
+    scoring = judging.runs.rescore_or_fail("first", ("f1", "truthfulness:mumbling"))
+    with pytest.raises(RalleError, match="'truthfulness:mumbling' gave no scores"):
+        complete(scoring, lambda event: None)
+    report = judging.runs.open("first").report()
+    assert report is not None and "f1" in report.metrics, "what could be scored is kept"
 
 
 def probe(bench: Workbench, column: str, *probes: str, **more: Any) -> JudgeProbes:
