@@ -109,7 +109,7 @@ def test_the_judges_of_a_scored_run_stop_at_the_limit_and_are_continued(
     asked = len(server.bodies)
     assert 3 <= asked < len(RECORDS)
     ended = cli("score", *words)
-    assert ended.code == 1 and "could not be read" in ended.last, "these replies are no verdicts"
+    assert ended.code == 1 and "could not be read" in ended.last, "no reply names a verdict"
     assert len(server.bodies) <= len(RECORDS) + 1, "no judgement is asked for twice"
 
 
