@@ -81,7 +81,9 @@ def test_a_reply_in_chat_makes_the_browser_ask_no_other_server(
     go(tab, "#/build/chat")
     tab.fill("#chat-text", hostile(url))
     tab.keyboard.press("Control+Enter")
-    tab.wait_for_function("document.querySelector('#turns').innerText.split('THE END').length >= 3")
+    tab.wait_for_function(
+        "document.querySelector('#turns').innerText.split('THE END').length >= 3", timeout=60_000
+    )
     unsafe = "#turns :is(img, svg, image, style, link, iframe, video)"
     assert tab.locator(unsafe).count() == 0
     link = tab.locator("#turns .said a", has_text="autolink").last
